@@ -73,7 +73,7 @@ class Executable:
                 bodies = [self._body(node.op, how, *ends) for ends in node.op.inner_graphs()]
                 self.bodies[node] = bodies
                 computes[node] = how.bind(node, [body.run for body in bodies])
-        bind = Binder(policy.nan_guard, computes, policy.planning)
+        bind = Binder(policy.nan_guard, computes, policy.planning, policy.around)
         self.program: Program = lower(graph, bind=bind, **options)
         for step in self.program.instructions:
             if step.node in self.bodies:

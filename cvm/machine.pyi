@@ -272,3 +272,24 @@ class DevicePlan:
     def enqueue(
         self, functions: tuple[int, int, int], stream: int, bases: list[int]
     ) -> tuple[int, int]: ...
+def to_dlpack(
+    owner: object,
+    address: int,
+    device: tuple[int, int],
+    dtype: tuple[int, int],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    versioned: bool,
+    read_only: bool,
+    copied: bool,
+) -> Any: ...
+
+class ForeignArray:
+    address: int
+    device: tuple[int, int]
+    dtype: tuple[int, int, int]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    read_only: bool
+
+    def __init__(self, capsule: Any) -> None: ...

@@ -67,6 +67,7 @@ include "lowered.pxi"
 include "sparse.pxi"
 include "device_plan.pxi"
 include "entry.pxi"
+include "dlpack.pxi"
 
 # Callbacks of the C of plans.
 error_state, errors_ignored = <PyObject *>_quiet_variable, <PyObject *>_quiet_value

@@ -4,7 +4,7 @@ Kernels are written as text without a device, so everything but running them wor
 device ``"emu"`` runs them with a C++ compiler.
 """
 
-from symcomp.gpu.array import DeviceArray, to_device
+from symcomp.gpu.array import DeviceArray, from_dlpack, to_device
 from symcomp.gpu.driver.devices import device_names, driver_of
 from symcomp.gpu.errors import DeviceError, DeviceMemoryError, DeviceUnavailable
 from symcomp.gpu.memory import memory_info, synchronize
@@ -15,8 +15,8 @@ from symcomp.gpu.type import DeviceType, DeviceVariable
 
 __all__ = [
     "DeviceArray", "DeviceError", "DeviceGraph", "DeviceMemoryError", "DeviceType",
-    "DeviceUnavailable", "DeviceVariable", "device_names", "driver_of", "memory_info",
-    "synchronize", "to_cpu", "to_device", "to_gpu",
+    "DeviceUnavailable", "DeviceVariable", "device_names", "driver_of", "from_dlpack",
+    "memory_info", "synchronize", "to_cpu", "to_device", "to_gpu",
 ]  # fmt: skip
 
 register()

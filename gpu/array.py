@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.gpu.driver.devices import driver_of
+from symcomp.gpu.dlpack import Borrowed, capsule_of, device_name, dtype_of, layout_of, taken_over
+from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.driver.interface import Driver, Memory
+from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.gpu.planner import contiguous_strides
 
 
@@ -89,9 +91,8 @@ class DeviceArray:
         """Return a host array that is filled when the device has been waited for."""
         if self.size == 0:
             return np.empty(self.shape, self.dtype)
-        steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
-        low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
-        span = np.empty(high - low + self.dtype.itemsize, "uint8")
+        low, nbytes = self._span()
+        span = np.empty(nbytes, "uint8")
         self.driver.to_host(span, self.memory, self.offset + low)
         return np.ndarray(self.shape, self.dtype, span.data, -low, self.strides)
 
@@ -140,14 +141,81 @@ class DeviceArray:
             "data": (self.address, True),
             "strides": self.strides,
             "version": 3,
-            "stream": int(self.driver.stream.handle),  # type: ignore[attr-defined]
+            "stream": self.driver.stream_number,
         }
 
+    def copy(self) -> DeviceArray:
+        """Return a copy on the device, with the same strides."""
+        low, span = self._span()
+        memory = self.driver.allocate(span, f"a copy of {self}")
+        if span:
+            self.driver.within(memory, 0, self.memory, self.offset + low, span)
+        return DeviceArray(self.driver, memory, -low, self.dtype, self.shape, self.strides)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.driver.dlpack_device
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return a DLPack capsule, which keeps the memory alive, for another library.
+
+        The host waits until the elements are there. The array is read-only; without ``max_version``
+        the capsule cannot say so, and holds a copy.
+
+        Parameters
+        ----------
+        stream : int, optional
+            On cards: -1 does not wait.
+        max_version : pair of int, optional
+            The latest version of DLPack that is understood.
+        dl_device : pair of int, optional
+            (1, 0) gives the host a copy.
+        copy : bool, optional
+
+        Raises
+        ------
+        BufferError
+            If it cannot be done.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from symcomp.gpu import to_device
+        >>> np.from_dlpack(to_device(np.arange(3.0), "emu"))
+        array([0., 1., 2.])
+        """
+        return capsule_of(self, stream, max_version, dl_device, copy)
+
+    def _span(self) -> tuple[int, int]:
+        """Return where the first byte of all elements lies, and how many bytes there are."""
+        if self.size == 0:
+            return 0, 0
+        steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
+        return low, high - low + self.dtype.itemsize
+
     def __reduce__(self) -> Any:
-        return to_device, (self.get(), self.device)
+        return _unpickled, (self.get(), self.device)
 
     def __repr__(self) -> str:
         return f"DeviceArray({self.dtype}, {self.shape}, on {self.device})"
+
+
+def _unpickled(value: np.ndarray, device: str) -> DeviceArray:
+    try:
+        return to_device(value, device)
+    except DeviceUnavailable as problem:
+        problem.add_note(
+            f"The pickle has an array on {device}. Files of symcomp.save can be loaded without the "
+            "device: symcomp.load(path, device='cpu')."
+        )
+        raise
 
 
 def to_device(value: Any, device: str) -> DeviceArray:
@@ -155,7 +223,8 @@ def to_device(value: Any, device: str) -> DeviceArray:
 
     Parameters
     ----------
-    value : array_like or DeviceArray
+    value : array_like, DeviceArray, or object with ``__cuda_array_interface__``
+        An array on a card is copied there, without the host.
     device : str
         "emu", "cuda", "cuda0", ...
 
@@ -167,6 +236,8 @@ def to_device(value: Any, device: str) -> DeviceArray:
     (2, 3)
     """
     driver = driver_of(device)
+    if not isinstance(value, DeviceArray) and hasattr(value, "__cuda_array_interface__"):
+        value = _copied(value, device if canonical(device) != "emu" else "cuda0")
     if isinstance(value, DeviceArray):
         if value.driver is driver:
             return value
@@ -177,3 +248,70 @@ def to_device(value: Any, device: str) -> DeviceArray:
         driver.to_device(memory, 0, np.ascontiguousarray(array))
     strides = contiguous_strides(array.shape, array.itemsize)
     return DeviceArray(driver, memory, 0, array.dtype, array.shape, strides)
+
+
+def _copied(value: Any, device: str) -> DeviceArray:
+    """Return a copy of an array that another library has on a card."""
+    driver = driver_of(device)
+    address, dtype, shape, strides = layout_of(value.__cuda_array_interface__)
+    if 0 in shape:
+        return to_device(np.empty(shape, dtype), device)
+    driver.wait_for_others()
+    memory = Borrowed(driver, value, address)
+    found = DeviceArray(driver, memory, 0, dtype, shape, strides).copy()
+    driver.wait()  # the owner may write to its memory from here on
+    return found
+
+
+def from_dlpack(value: Any, device: str | None = None, copy: bool | None = None) -> DeviceArray:
+    """Return an array on a device, of an object with ``__dlpack__``: of NumPy, PyTorch, CuPy, JAX.
+
+    It shares the memory of ``value``, which must not be written to as long as the array is used.
+
+    Parameters
+    ----------
+    value : object with ``__dlpack__`` and ``__dlpack_device__``
+    device : str, optional
+        By default the device whose memory it has; the emulator has the host's.
+    copy : bool, optional
+        True: always copy. False: never. By default only to another device.
+
+    Raises
+    ------
+    TypeError, DTypeError
+        If it is no such object; if its elements are of a dtype that no tensor has.
+    BufferError
+        If its device is of another kind, its elements are not aligned, or it had to be copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.gpu import from_dlpack
+    >>> from_dlpack(np.arange(6.0).reshape(2, 3).T)
+    DeviceArray(float64, (3, 2), on emu)
+    """
+    if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
+        raise TypeError(f"from_dlpack: {value!r:.80} ({type(value).__name__}) has no __dlpack__")
+    own = device_name(value.__dlpack_device__())
+    target = own if device is None else canonical(device)
+    if own != target and copy is False:
+        raise BufferError(f"from_dlpack: from {own} to {target} the array must be copied")
+    driver = driver_of(own)
+    foreign = taken_over(value, driver)
+    dtype = dtype_of(*foreign.dtype)
+    if device_name(foreign.device) != own:
+        raise BufferError(f"from_dlpack: the array is on {foreign.device}, not on {own}")
+    if 0 in foreign.shape:
+        return to_device(np.empty(foreign.shape, dtype), target)
+    size = dtype.itemsize
+    if foreign.address % size:
+        raise BufferError(f"from_dlpack: elements of {size} bytes begin at {foreign.address:#x}")
+    if foreign.strides is None:
+        strides = contiguous_strides(foreign.shape, size)
+    else:
+        strides = tuple(s * size for s in foreign.strides)
+    memory = Borrowed(driver, foreign, foreign.address)
+    found = DeviceArray(driver, memory, 0, dtype, foreign.shape, strides)
+    if own != target:
+        return to_device(found, target)
+    return found.copy() if copy else found

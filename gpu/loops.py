@@ -19,7 +19,7 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
-from symcomp.errors import ShapeError
+from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.formulas import plan_copy
 from symcomp.gpu.lowerings import (
     DeviceLowering,
@@ -54,6 +54,15 @@ class DeviceLoop(Op):
 
     multiple_outputs = True
     no_derivative = "it is made by rewriting, when derivatives have been taken"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        own = getattr(self.loop, "body", None)
+        if not isinstance(own, ClosedGraph) or not hasattr(self.loop, "layout"):
+            raise TypeError(f"DeviceLoop: loop is {self.loop!r:.80}, a Scan is needed")
+        pairs = (own.inputs, self.body.inputs), (own.outputs, self.body.outputs)
+        if any([x.type for x in xs] != [y.type for y in ys] for xs, ys in pairs):
+            raise DTypeError(f"{self}: the types of the body are not those of the loop")
 
     def output_types(self, *inputs: Any) -> list[Any]:
         found: list[Any] = self.loop.output_types(*inputs)

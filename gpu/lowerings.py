@@ -4,7 +4,7 @@ on the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -498,5 +498,11 @@ TABLE: dict[type, DeviceLowering] = {
     Gemv: DeviceLowering(_plan_gemv, accepts=_multiplies),
     Ger: DeviceLowering(_plan_ger, accepts=_multiplies),
 }
-#: By the class of the op, what gives the lowering of a node, or None.
-LOWERINGS: dict[type, Lowering] = {op: partial(_accepted, how) for op, how in TABLE.items()}
+
+
+def lowerings(table: Mapping[type, DeviceLowering]) -> dict[type, Lowering]:
+    """Return, by the class of the op, what gives the lowering of a node, or None."""
+    return {op: partial(_accepted, how) for op, how in table.items()}
+
+
+LOWERINGS = lowerings(TABLE)

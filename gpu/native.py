@@ -100,20 +100,15 @@ class NativePlan:
         """Enqueue the calls; return 0, or the code of an error and the number of its call."""
         return self._plan.enqueue(functions, stream, bases)
 
-    def label_of(self, number: int) -> str:
-        """Return the label of the work that was enqueued with this number."""
-        for i, label in enumerate(_labels(self.calls)):
-            if i == number:
-                return label
-        return ""
+    def each_call(self) -> Iterator[Call]:
+        """Yield all work in the order in which it is enqueued, of all steps of loops."""
+        return _unrolled(self.calls)
 
 
-def _labels(calls: Sequence[Call]) -> Iterator[str]:
-    """Yield the labels of all work, of all steps of loops."""
+def _unrolled(calls: Sequence[Call]) -> Iterator[Call]:
     for call in calls:
         if call.step is None:
-            yield call.label
+            yield call
         for _ in range(call.repeats):
             assert call.step is not None
-            yield from _labels(call.step.calls)
-
+            yield from _unrolled(call.step.calls)

@@ -16,7 +16,7 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.walk import toposort
-from symcomp.errors import DTypeError
+from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.driver.interface import Driver, Memory
 from symcomp.gpu.execution import run_plan
@@ -171,6 +171,7 @@ class DeviceProgram:
                 known[x] = np.asarray(value)
             else:
                 known[x] = planner.input(i, value.dtype.name, value.shape, value.strides)
+            require_lengths(x, known[x])
         plan_nodes(planner, self.order, known)
         outputs = []
         for i, y in enumerate(self.op.graph.outputs):
@@ -186,7 +187,24 @@ def plan_nodes(planner: Planner, order: Sequence[Apply], known: dict[Variable, A
     for node in order:
         planner.label = f"{node.op} ({node.source})" if node.source else str(node.op)
         given = [known[x] if x in known else x.data for x in node.inputs]
-        known.update(zip(node.outputs, plan_node(planner, node, given), strict=True))
+        found = plan_node(planner, node, given)
+        for z, value in zip(node.outputs, found, strict=True):
+            require_lengths(z, value)
+        known.update(zip(node.outputs, found, strict=True))
+
+
+def require_lengths(variable: Variable, value: Any) -> None:
+    """Raise unless a value has the lengths that its variable is known to have; kernels rely on
+    those of 1.
+
+    Raises
+    ------
+    ShapeError
+        If it has not.
+    """
+    known = variable.type.shape  # type: ignore[attr-defined]
+    if any(n is not None and n != m for n, m in zip(known, value.shape, strict=True)):
+        raise ShapeError(f"{variable} is {variable.type}, but has shape {value.shape}")
 
 
 def plan_node(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:

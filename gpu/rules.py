@@ -19,10 +19,11 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.loops import DeviceLoop, leave_loops, lowered_loop
-from symcomp.gpu.lowerings import LOWERINGS, TARGET, is_number, lowering_of
+from symcomp.gpu.lowerings import LOWERINGS, TARGET, is_number, lowering_of, lowerings
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
 from symcomp.gpu.type import DeviceType
+from symcomp.gpu.window_lowerings import WINDOWS
 from symcomp.ops.control.regions import place
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import is_advanced
@@ -354,7 +355,8 @@ PHASE = Phase(
 FEATURE = Feature(
     "devices",
     (("fusion", PHASE),),
-    {(op, TARGET): how for op, how in LOWERINGS.items()} | {(DeviceLoop, TARGET): lowered_loop},
+    {(op, TARGET): how for op, how in {**LOWERINGS, **lowerings(WINDOWS)}.items()}
+    | {(DeviceLoop, TARGET): lowered_loop},
 )
 
 

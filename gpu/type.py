@@ -11,7 +11,7 @@ import numpy as np
 from symcomp.core.dtype import canonical as canonical_dtype
 from symcomp.core.node import Constant, Type, Variable
 from symcomp.core.record import record
-from symcomp.core.tensor import StaticShape, TensorType, describe_value, static_shape
+from symcomp.core.tensor import StaticShape, TensorType, static_shape
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.devices import canonical
@@ -67,16 +67,17 @@ class DeviceType(Type):
         )
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
-        """Return a value of this type: host arrays are copied to the device, unless ``strict``.
+        """Return a value of this type: host arrays are copied to the device; with ``strict`` they
+        must have its dtype.
 
         Raises
         ------
         DTypeError, ShapeError
             If it does not fit.
         """
+        if not isinstance(value, DeviceArray) and hasattr(value, "__cuda_array_interface__"):
+            value = to_device(value, self.device)
         if not isinstance(value, DeviceArray):
-            if strict:
-                raise DTypeError(f"expected {self}, got {describe_value(value)} (strict)")
             return to_device(self.on_host.filter(value, strict, allow_downcast), self.device)
         if value.dtype != np.dtype(self.dtype):
             raise DTypeError(f"expected {self}, got {value!r}")

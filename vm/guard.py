@@ -18,6 +18,9 @@ from symcomp.vm.planning import UNPLANNED, Planning, Plannings, entry_of
 from symcomp.vm.program import Instruction
 from symcomp.vm.replay import Replayed, as_before, first_bad, step_text
 
+#: (node, the function that computes it) -> the function to call in its place
+Around = Callable[[Apply, Callable[..., Any]], Callable[..., Any]]
+
 
 class InvalidValueError(SymcompError, ValueError):
     """An op gave a value that is not of the type it promised."""
@@ -51,6 +54,8 @@ class Binder:
         The functions that compute nodes whose ops contain graphs that are compiled.
     planning : mapping of type to Planning
         Facts about the nodes of ops, by their classes; users' ops are not planned.
+    around : callable (node, compute) -> callable, optional
+        Gives the function to call in the place of one that computes a node.
     """
 
     def __init__(
@@ -58,13 +63,16 @@ class Binder:
         nan_guard: str = "off",
         nested: Mapping[Apply, Callable[..., Any]] | None = None,
         planning: Plannings = OP_PLANNING,
+        around: Around | None = None,
     ) -> None:
-        self._watch = nan_guard != "off"
+        self._watch, self._around = nan_guard != "off", around
         self._nested, self._planning = nested or {}, planning
 
     def __call__(self, node: Apply) -> Callable[..., Any]:
         """From the values of the inputs to the value or values of the outputs."""
         compute = self._nested.get(node) or node.op.bind(node)
+        if self._around is not None:
+            compute = self._around(node, compute)
         if not is_users(node.op):
             return compute
 

@@ -10,6 +10,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.op import Op
 from symcomp.vm.bodies import OP_BODIES, Bodies, BodiesOf
 from symcomp.vm.features import Formulas, Lowerings
+from symcomp.vm.guard import Around
 from symcomp.vm.inspection import Inspector, Selects, Several
 from symcomp.vm.op_planning import OP_PLANNING
 from symcomp.vm.planning import Plannings, entry_of
@@ -43,6 +44,8 @@ class Policy:
     nan_guard : {"off", "user_ops", "all"}
     inspector : Inspector or None
         Looks at the values of all nodes.
+    around : callable (node, compute) -> callable, or None
+        Gives the function to call in the place of one that computes a node.
     """
 
     native: bool
@@ -53,6 +56,7 @@ class Policy:
     rewrite: Rewrite = _unchanged
     nan_guard: str = "off"
     inspector: Inspector | None = None
+    around: Around | None = None
 
     def bodies_of(self, op: Op) -> Bodies | None:
         """Return how the graphs in ``op`` are compiled and run; None if it has none."""

@@ -14,7 +14,9 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +34,7 @@ from symcomp.gpu.driver.interface import (
     Work,
     rounded,
 )
+from symcomp.gpu.driver.timeline import CURRENT, KINDS, MOST_EVENTS, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceMemoryError, DeviceUnavailable
 from symcomp.lazy import lazy_module
 
@@ -60,6 +63,26 @@ def _pycuda() -> Any:
     return pycuda_driver
 
 
+# The types of cuLaunchKernel, cuMemcpyDtoDAsync and cuMemsetD8Async.
+_PROTOTYPES = (
+    ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3
+    ),
+    ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p
+    ),
+    ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, ctypes.c_void_p
+    ),
+)
+
+
+def _address(function: Any) -> int:
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
 class _Library:
     """Functions of the library of the driver, which PyCUDA has loaded."""
 
@@ -68,15 +91,10 @@ class _Library:
         self._library = ctypes.CDLL(name)
         # Launches, copies and clears, for the machine.
         self.enqueuing = (
-            self._address("cuLaunchKernel"),
-            self._address("cuMemcpyDtoDAsync_v2"),
-            self._address("cuMemsetD8Async"),
+            _address(self._library.cuLaunchKernel),
+            _address(self._library.cuMemcpyDtoDAsync_v2),
+            _address(self._library.cuMemsetD8Async),
         )
-
-    def _address(self, name: str) -> int:
-        found = ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value
-        assert found is not None
-        return found
 
     def kernel(self, image: bytes, name: str) -> int:
         """Return the handle of a kernel of a module, which is loaded in the current context."""
@@ -188,7 +206,7 @@ class CudaDriver(Driver):
         count = drv.Device.count()
         if number >= count:
             raise DeviceUnavailable(f"there is no device cuda{number}: there are {count} cards")
-        self.name = f"cuda{number}"
+        self.name, self.number = f"cuda{number}", number
         card = drv.Device(number)
         self.arch = "sm_{}{}".format(*card.compute_capability())
         self.context = card.retain_primary_context()
@@ -207,6 +225,10 @@ class CudaDriver(Driver):
         self._staging: list[np.ndarray] = []
         self._free_staging: dict[int, list[np.ndarray]] = {}
         self._arrivals: list[tuple[np.ndarray, np.ndarray]] = []
+        # Of profiles: an event at a known time, and work with the events around it.
+        self._clock: Any = None
+        self._clock_start = 0
+        self._times: list[tuple[Timeline, str, str, int, Any, Any]] = []
 
     @_in_context
     def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
@@ -220,7 +242,12 @@ class CudaDriver(Driver):
     def enqueue(self, work: Work, bases: list[int], held: Sequence[Memory]) -> None:
         self.counters.launches += work.launches
         self.counters.within += work.copied
-        code, call = work.enqueue(self._library.enqueuing, int(self.stream.handle), bases)
+        functions = self._library.enqueuing
+        timed = [] if CURRENT.get() is None else self._timed(work)
+        if timed:
+            launch, copy, fill = map(_address, timed)
+            functions = launch, copy, fill
+        code, call = work.enqueue(functions, int(self.stream.handle), bases)
         if code:
             label = work.labels[call] or "kernel"
             raise DeviceError(f"{label} on {self.name}: {self._library.message(code)}")
@@ -237,14 +264,72 @@ class CudaDriver(Driver):
         self.counters.to_device += source.nbytes
         staged = self._staged(source.nbytes)
         staged[:] = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-        self.drv.memcpy_htod_async(target.address + offset, staged, self.stream)
+        with self._timing("to device", source.nbytes):
+            self.drv.memcpy_htod_async(target.address + offset, staged, self.stream)
 
     @_in_context
     def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
         self.counters.to_host += target.nbytes
         staged = self._staged(target.nbytes)
-        self.drv.memcpy_dtoh_async(staged, source.address + offset, self.stream)
+        with self._timing("to host", target.nbytes):
+            self.drv.memcpy_dtoh_async(staged, source.address + offset, self.stream)
         self._arrivals.append((target, staged))
+
+    @_in_context
+    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
+        self.counters.within += nbytes
+        begin, into = source.address + start, target.address + to
+        with self._timing("copy", nbytes):
+            self.drv.memcpy_dtod_async(into, begin, nbytes, self.stream)
+
+    @contextmanager
+    def _timing(self, kind: str, nbytes: int, label: str = "") -> Iterator[None]:
+        """Put events around the work that is enqueued within, if a timeline is set."""
+        timeline = CURRENT.get()
+        if timeline is None:
+            yield
+            return
+        if self._clock is None:
+            self._clock = self._event()
+            self._clock.synchronize()
+            self._clock_start = time.perf_counter_ns()
+        timeline.expect(self)
+        start = self._event()
+        yield
+        self._times.append((timeline, kind, label, nbytes, start, self._event()))
+        if len(self._times) >= MOST_EVENTS:
+            self.stream.synchronize()
+            self._collect_times()
+
+    def _timed(self, work: Work) -> list[Any]:
+        """Return the functions that enqueue, with events around each piece of this work."""
+        calls = work.each_call()
+
+        def timed(prototype: Any, address: int) -> Any:
+            function = prototype(address)
+
+            def run(*given: Any) -> int:
+                call = next(calls)
+                with self._timing(KINDS[call.kind], call.nbytes, call.label):
+                    code: int = function(*given)
+                return code
+
+            return prototype(run)
+
+        return list(map(timed, _PROTOTYPES, self._library.enqueuing))
+
+    def _event(self) -> Any:
+        event = self.drv.Event()
+        event.record(self.stream)
+        return event
+
+    def _collect_times(self) -> None:
+        """Add the times of all work to their timelines; it is done."""
+        for timeline, kind, label, nbytes, start, end in self._times:
+            begin = self._clock_start + round(1e6 * self._clock.time_till(start))
+            duration = round(1e6 * start.time_till(end))
+            timeline.add(Timed(self.name, kind, label, begin, duration, nbytes))
+        self._times.clear()
 
     @_in_context
     def mark(self) -> Event:
@@ -267,6 +352,7 @@ class CudaDriver(Driver):
         """Fill the arrays whose copies have arrived, and forget what copies read from."""
         if not self.stream.is_done():
             return
+        self._collect_times()
         for target, staged in self._arrivals:
             target.reshape(-1).view(np.uint8)[:] = staged
         self._arrivals.clear()
@@ -274,6 +360,18 @@ class CudaDriver(Driver):
             if block.nbytes <= KEPT_STAGING:
                 self._free_staging.setdefault(block.nbytes, []).append(block)
         self._staging.clear()
+
+    @_in_context
+    def wait_for_others(self) -> None:
+        self.context.synchronize()
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        return 2, self.number
+
+    @property
+    def stream_number(self) -> int | None:
+        return int(self.stream.handle)
 
     def fault_address(self) -> int:
         return int(self._fault.base.get_device_pointer())

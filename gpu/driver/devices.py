@@ -15,6 +15,7 @@ _NAME = re.compile(r"emu|cuda\d*")
 
 _lock = threading.Lock()
 _drivers: dict[str, tuple[int, Driver]] = {}
+_names: dict[str, str] = {}
 
 
 def _begin_anew() -> None:
@@ -30,6 +31,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
 
 
+def name_device(name: str, device: str) -> None:
+    """Let another name stand for a device, as contexts of Theano do.
+
+    Raises
+    ------
+    ValueError
+        If it is the name of another device already.
+    """
+    device = canonical(device)
+    if not isinstance(name, str) or _NAME.fullmatch(name) or name in ("", "cpu"):
+        raise ValueError(f"{name!r} cannot be another name of {device}")
+    if _names.setdefault(name, device) != device:
+        raise ValueError(f"{name!r} is {_names[name]} already, not {device}")
+
+
 def canonical(name: str) -> str:
     """Return the name of a device in full: "cuda" is "cuda0".
 
@@ -38,6 +54,8 @@ def canonical(name: str) -> str:
     ValueError
         If it is the name of no device.
     """
+    if isinstance(name, str):
+        name = _names.get(name, name)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"device={name!r}: a device is 'emu', 'cuda', 'cuda0', 'cuda1', ...")
     return "cuda0" if name == "cuda" else name

@@ -11,9 +11,11 @@ from __future__ import annotations
 import ctypes
 import shlex
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from importlib.resources import files
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +32,7 @@ from symcomp.gpu.driver.interface import (
     Pool,
     Work,
 )
+from symcomp.gpu.driver.timeline import CURRENT, KINDS, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 
 # Bytes before and after a block that nothing may write; emustream.h looks at them.
@@ -115,12 +118,13 @@ class _Stream:
     """The functions of ``emustream.h``."""
 
     def __init__(self, addresses: Sequence[int]) -> None:
-        begin, drop, run, *enqueuing = addresses
+        begin, drop, count, run, *enqueuing = addresses
         pointer = ctypes.c_void_p
         self.begin = ctypes.CFUNCTYPE(pointer)(begin)
         self.drop = ctypes.CFUNCTYPE(None, pointer)(drop)
+        self.count = ctypes.CFUNCTYPE(ctypes.c_longlong, pointer)(count)
         self.run = ctypes.CFUNCTYPE(
-            ctypes.c_longlong, pointer, ctypes.c_int, pointer, ctypes.c_longlong, pointer
+            ctypes.c_longlong, pointer, ctypes.c_int, pointer, ctypes.c_longlong, pointer, pointer
         )(run)
         launch, copy, fill = enqueuing
         self.enqueuing = launch, copy, fill
@@ -138,15 +142,17 @@ class _Batch:
         if getattr(self, "address", None):
             self.stream.drop(self.address)
 
-    def run(self, order: int, blocks: np.ndarray) -> tuple[int, str]:
-        """Do the work; return the number of the one that failed, or -1, and the kernel's
-        message.
+    def run(self, order: int, blocks: np.ndarray, is_timed: bool) -> tuple[int, str, np.ndarray]:
+        """Do the work; return the number of the piece that failed, or -1, the kernel's message, and
+        when each piece began and ended, in nanoseconds, if it is timed.
         """
         said = ctypes.c_char_p()
+        times = np.zeros((self.stream.count(self.address) if is_timed else 0, 2), "int64")
         failed = self.stream.run(
-            self.address, order, blocks.ctypes.data, len(blocks), ctypes.byref(said)
-        )
-        return failed, (said.value or b"").decode()
+            self.address, order, blocks.ctypes.data, len(blocks),
+            times.ctypes.data if is_timed else None, ctypes.byref(said),
+        )  # fmt: skip
+        return failed, (said.value or b"").decode(), times
 
 
 class Emulator(Driver):
@@ -205,10 +211,29 @@ class Emulator(Driver):
 
     # -- the queue
 
-    def _put(self, work: Callable[[], Any], *held: Any) -> None:
+    def _put(
+        self, work: Callable[[], Any], *held: Any, kind: str = "", label: str = "", nbytes: int = 0
+    ) -> None:
+        timeline = CURRENT.get()
+        if timeline is not None and kind:
+            work = self._timed(timeline, work, kind, label, nbytes)
         self._queue.append((work, held))
         if not self.lazy:
             self._drain()
+
+    def _timed(
+        self, timeline: Timeline, work: Callable[[], Any], kind: str, label: str, nbytes: int
+    ) -> Callable[[], None]:
+        """Return work that adds its time to a timeline when it is done."""
+        timeline.expect(self)
+
+        def run() -> None:
+            start = time.perf_counter_ns()
+            work()
+            duration = time.perf_counter_ns() - start
+            timeline.add(Timed(self.name, kind, label, start, duration, nbytes))
+
+        return run
 
     def _drain(self) -> None:
         self.run_until(lambda: False)
@@ -233,27 +258,47 @@ class Emulator(Driver):
             raise MemoryError(f"{self.name}: the work of a plan cannot be recorded")
         self.counters.launches += work.launches
         self.counters.within += work.copied
-        blocks = np.array([(m.address, m.nbytes) for m in held], "uint64").reshape(-1, 2)
+        own = [(m.address, m.nbytes) for m in held if isinstance(m.block, _Block)]
+        blocks = np.array(own, "uint64").reshape(-1, 2)
+        timeline = CURRENT.get()
+        if timeline is not None:
+            timeline.expect(self)
 
         def run() -> None:
-            failed, said = batch.run(self.order, blocks)
+            failed, said, times = batch.run(self.order, blocks, timeline is not None)
             if failed >= 0:
-                label = work.label_of(failed) or "kernel"
+                label = next(islice(work.each_call(), failed, None)).label or "kernel"
                 problem = said or "wrote outside of its arrays"
                 raise DeviceError(f"{label} on {self.name}: {problem}")
+            if timeline is not None:
+                for call, (start, end) in zip(work.each_call(), times.tolist(), strict=True):
+                    kind = KINDS[call.kind]
+                    timeline.add(
+                        Timed(self.name, kind, call.label, start, end - start, call.nbytes)
+                    )
 
         self._put(run, held)
 
     def to_device(self, target: Memory, offset: int, source: np.ndarray) -> None:
         self.counters.to_device += source.nbytes
         content = source.tobytes()
-        self._put(lambda: _move(target.address + offset, content, len(content)), target)
+        self._put(
+            lambda: _move(target.address + offset, content, len(content)),
+            target, kind="to device", nbytes=len(content),
+        )  # fmt: skip
 
     def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
         self.counters.to_host += target.nbytes
         self._put(
             lambda: _move(target.ctypes.data, source.address + offset, target.nbytes),
-            target, source,
+            target, source, kind="to host", nbytes=target.nbytes,
+        )  # fmt: skip
+
+    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
+        self.counters.within += nbytes
+        self._put(
+            lambda: _move(target.address + to, source.address + start, nbytes),
+            target, source, kind="copy", nbytes=nbytes,
         )  # fmt: skip
 
     def mark(self) -> Event:
@@ -269,6 +314,17 @@ class Emulator(Driver):
             self._fault[:] = 0
             raise self.tickets.error(words)
 
+    def wait_for_others(self) -> None:
+        pass  # the host's memory is filled when others tell of it
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        return 1, 0
+
+    @property
+    def stream_number(self) -> int | None:
+        return None
+
     def fault_address(self) -> int:
         return int(self._fault.ctypes.data)
 
@@ -278,7 +334,7 @@ class Emulator(Driver):
 
 
 _VARIABLES = ("cuemu_errmsg", "cuemu_schedule")
-_STREAM = ("emu_begin", "emu_drop", "emu_run", "emu_launch", "emu_copy", "emu_fill")
+_STREAM = ("emu_begin", "emu_drop", "emu_count", "emu_run", "emu_launch", "emu_copy", "emu_fill")
 _move = ctypes.memmove
 
 

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 enum { LAUNCH, COPY, FILL };
@@ -55,6 +56,7 @@ EXPORT void emu_drop(void *stream) {
   free(b->given);
   free(b);
 }
+EXPORT long long emu_count(void *stream) { return (long long)((Batch *)stream)->n; }
 EXPORT int emu_launch(void *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned shared, void *stream, void **parameters, void **extra) {
   if (parameters || !extra) return INVALID;
@@ -87,19 +89,26 @@ EXPORT int emu_fill(uint64_t target, unsigned char value, size_t n, void *stream
   return OK;
 }
 
+// The clock of Python's time.perf_counter_ns.
+static int64_t now() {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
 static int is_unused(const unsigned char *p) {
   for (int i = 0; i < CANARY; ++i) if (p[i] != UNUSED) return 0;
   return 1;
 }
 // Run a batch, and look after each launch whether something lies before or behind the blocks (address and
-// bytes of each). Return the number of the work that failed, whose kernel's message is *message, 0 if it wrote
-// outside; or -1.
-EXPORT long long emu_run(void *stream, int order, const uint64_t *blocks, long long n_blocks,
+// bytes of each). `times`, if there, gets when each work began and ended. Return the number of the work that
+// failed, whose kernel's message is *message, 0 if it wrote outside; or -1.
+EXPORT long long emu_run(void *stream, int order, const uint64_t *blocks, long long n_blocks, int64_t *times,
                          const char **message) {
   const Batch *b = (const Batch *)stream;
   *message = 0;
   for (size_t i = 0; i < b->n; ++i) {
     const Work *w = b->work + i;
+    if (times) times[2 * i] = now();
     if (w->kind == COPY) memmove((void *)w->target, (void *)w->source, w->nbytes);
     else if (w->kind == FILL) memset((void *)w->target, w->value, w->nbytes);
     else {
@@ -109,6 +118,7 @@ EXPORT long long emu_run(void *stream, int order, const uint64_t *blocks, long l
         return (long long)i;
       }
     }
+    if (times) times[2 * i + 1] = now();
     for (long long k = 0; k < n_blocks; ++k) {
       const unsigned char *p = (const unsigned char *)blocks[2 * k];
       if (!is_unused(p - CANARY) || !is_unused(p + blocks[2 * k + 1])) return (long long)i;

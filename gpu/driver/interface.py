@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
@@ -83,7 +83,7 @@ class Memory:
 
     __slots__ = ("_pool", "address", "block", "nbytes")
 
-    def __init__(self, pool: Pool, block: Any, address: int, nbytes: int) -> None:
+    def __init__(self, pool: Pool | None, block: Any, address: int, nbytes: int) -> None:
         self._pool, self.block, self.address, self.nbytes = pool, block, address, nbytes
 
     def __del__(self) -> None:
@@ -253,8 +253,10 @@ class Work(Protocol):
         cuMemsetD8Async); return 0, or the code of an error and the number of its call.
         """
 
-    def label_of(self, number: int) -> str:
-        """Return the label of the work that was enqueued with this number."""
+    def each_call(self) -> Iterator[Any]:
+        """Yield all work in the order in which it is enqueued, with its ``kind``, ``label`` and
+        ``nbytes``.
+        """
 
 
 class Driver(ABC):
@@ -316,6 +318,20 @@ class Driver(ABC):
     @abstractmethod
     def wait(self) -> None:
         """Wait until all work is done; raise the error of the first that failed."""
+
+    @abstractmethod
+    def wait_for_others(self) -> None:
+        """Wait for the work of other libraries in this process, too."""
+
+    @property
+    @abstractmethod
+    def dlpack_device(self) -> tuple[int, int]:
+        """The device as DLPack has it: its type and its number."""
+
+    @property
+    @abstractmethod
+    def stream_number(self) -> int | None:
+        """The stream, as other libraries are told of it; None where there are none."""
 
     @abstractmethod
     def fault_address(self) -> int:

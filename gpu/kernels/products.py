@@ -20,7 +20,8 @@ GAP = TILE // SQUARE
 THREADS = GAP * GAP
 #: The C type that products are computed in, by dtype.
 WORK = {"float16": "float", "float32": "float", "float64": "double"}
-_STORED = {"float16": "_Float16", "float32": "float", "float64": "double"}
+#: The C type of elements in memory, by dtype.
+STORED = {"float16": "_Float16", "float32": "float", "float64": "double"}
 _NUMBERS = (
     "m", "n", "k", "a_row", "a_column", "a_batch", "b_row", "b_column", "b_batch",
     "c_row", "c_column", "c_batch", "z_row", "z_column", "z_batch",
@@ -48,7 +49,7 @@ def product_kernel(dtype: str, has_alpha: bool, has_c: bool) -> CudaKernel:
     has_c : bool
         Whether a scaled array is added; it is not read where its factor is 0.
     """
-    t, s = WORK[dtype], _STORED[dtype]
+    t, s = WORK[dtype], STORED[dtype]
     fma = "__builtin_fmaf" if t == "float" else "__builtin_fma"
     arrays = 3 + has_alpha + 2 * has_c
     alpha = f"const {t} alpha = *(const {s} *)data[3];" if has_alpha else ""

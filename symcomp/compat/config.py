@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import os
 import pathlib
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 from symcomp.config import Config, ConfigError, Option
 from symcomp.config import config as symcomp_config
+from symcomp.lazy import lazy_module
 
 # Options with the same meaning in symcomp.
 SAME = frozenset(
@@ -108,10 +110,23 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "vm.lazy": None,
     "warn.ignore_bug_before": "0.9",
 }
+devices = lazy_module("symcomp.gpu.driver.devices")
+device_errors = lazy_module("symcomp.gpu.errors")
+_DEVICE = re.compile(r"(?:cuda|gpu)(\d*)")
 # Options with a fixed set of words as values.
 CHOICES = {"compute_test_value": ("off", "ignore", "warn", "raise", "pdb")}
 # Warnings about bugs of old versions: any may be named.
 OPEN_GROUPS = ("warn",)
+
+
+def device_of(word: str) -> str | None:
+    """Return the device that Theano's word stands for, earlier versions' "gpu0" included; None if
+    there are none of the kind, as of OpenCL.
+    """
+    if word in ("cpu", "emu"):
+        return word
+    found = _DEVICE.fullmatch(word)
+    return None if found is None else f"cuda{found[1] or 0}"
 
 
 class ConfigVariable:
@@ -132,7 +147,7 @@ class TheanoConfig:
     """The options as attributes, those with a dot in nested groups.
 
     Options of symcomp are those of ``symcomp.config``. The others are remembered and have no
-    effect. ``device`` is ``"cpu"``; asking for another is a warning, and computes on the CPU.
+    effect. ``device`` is that of symcomp, under Theano's names: ``"cuda0"``, earlier ``"gpu0"``.
     """
 
     def __init__(self, target: Config = symcomp_config) -> None:
@@ -150,6 +165,8 @@ class TheanoConfig:
         """Return the value of an option, by its full name."""
         if name in SAME:
             return getattr(self._target, name)
+        if name == "device" and device_of(self._own[name]) != self._target.device:
+            return self._target.device  # set by symcomp's own name
         if name in self._own:
             return self._own[name]
         if name.partition(".")[0] in OPEN_GROUPS:
@@ -160,6 +177,16 @@ class TheanoConfig:
         """Set an option, by its full name."""
         if name in SAME:
             setattr(self._target, name, value)
+        elif name == "device":
+            self.use(value, self._own["force_device"])
+        elif name == "contexts":
+            for word, arrow, device in (pair.partition("->") for pair in value.split(";") if pair):
+                if not arrow:
+                    raise ConfigError(
+                        f"theano.config.contexts={value!r}: name->device;name->device is needed"
+                    )
+                devices.name_device(word.strip(), device_of(device.strip()) or device.strip())
+            self._own[name] = value
         elif name in self._own:
             self._own[name] = self._checked(name, value)
         elif name.partition(".")[0] in OPEN_GROUPS:
@@ -168,16 +195,41 @@ class TheanoConfig:
             raise ConfigError(f"theano.config has no option {name!r}")
 
     def _checked(self, name: str, value: Any) -> Any:
-        if name == "device" and value != "cpu":
-            warnings.warn(
-                f"theano.config.device={value!r}: symcomp computes on the CPU", stacklevel=4
-            )
-            return "cpu"
         kind = type(self._own[name])
         if name in self._choices or (isinstance(value, str) and kind in (bool, int, float)):
             option = Option(name, None, self._choices.get(name, kind), "")
             return option.parse(value, "theano.config")
         return value
+
+    def use(self, device: str, force: bool = False) -> None:
+        """Compute on a device from now on; unless ``force``, one that cannot be used is a warning,
+        and the CPU is used.
+
+        Raises
+        ------
+        DeviceUnavailable, ConfigError
+            If it cannot be used, or is none, and ``force``.
+        """
+        found = device_of(device)
+        problem = f"there are no devices of the kind {device!r} here"
+        if found is not None and found != "cpu":
+            try:
+                devices.driver_of(found)
+                problem = ""
+            except device_errors.DeviceUnavailable as error:
+                if force:
+                    raise
+                problem = str(error)
+        elif found is None and force:
+            raise ConfigError(f"theano.config.device={device!r}: {problem}")
+        if found != "cpu" and problem:
+            warnings.warn(
+                f"theano.config.device={device!r}: symcomp computes on the CPU, as {problem}",
+                stacklevel=4,
+            )
+            device = found = "cpu"
+        self._target.device = found
+        self._own["device"] = device
 
     def add(self, name: str, default: Any, choices: tuple[Any, ...] = ()) -> None:
         """Add an option of the user's; with ``choices``, one of these."""

@@ -62,6 +62,29 @@ class Adapted(StandIn):
         return (self._kind,)
 
 
+class Described(StandIn):
+    """A class that no object is made of: its instances are those of which a condition holds."""
+
+    def __init__(self, path: str, holds: Callable[[Any], bool]) -> None:
+        super().__init__(path)
+        self._holds = holds
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return self._holds(instance)
+
+
+class Live:
+    """A name of a module whose value is read each time.
+
+    Attributes
+    ----------
+    read : callable
+    """
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self.read = read
+
+
 class Missing(StandIn):
     """Stand-in for a function, class or module of Theano that is not implemented.
 

@@ -10,7 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from symcomp.compat.config import read_environment
-from symcomp.compat.missing import Missing, never_raised
+from symcomp.compat.missing import Live, Missing, never_raised
 from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
 from symcomp.compat.op_functions import elemwise_name
 from symcomp.compat.profiles import PROFILE
@@ -73,7 +73,7 @@ class TheanoModule(ModuleType):
         found = Missing("") if absent else resolve(self.__name__, name)
         if isinstance(found, Missing) and (absent or not self._open):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return found
+        return found.read() if isinstance(found, Live) else found
 
 
 def module_names() -> list[str]:
@@ -126,7 +126,9 @@ def build() -> dict[str, ModuleType]:
     for name, module in modules.items():
         names = public_names(name)
         for word in names:
-            setattr(module, word, resolve(name, word))
+            found = resolve(name, word)
+            if not isinstance(found, Live):
+                setattr(module, word, found)
         if name not in opened:
             module.__all__ = [word for word in names if not word.startswith("_")]
     for package in STARRED:

@@ -45,6 +45,7 @@ from symcomp.compat.blocksparse import BLOCKSPARSE
 from symcomp.compat.builders import OpFromGraph
 from symcomp.compat.composite import Composite
 from symcomp.compat.convolutions import ABSTRACT_CONV, conv3d_of_series
+from symcomp.compat.devices import DEVICES
 from symcomp.compat.map_variables import map_variables
 from symcomp.compat.missing import Adapted
 from symcomp.compat.modes import PREDEFINED, QUERIES, AnyMode, register_optimizer
@@ -124,16 +125,6 @@ def hashtype(thing: Any) -> int:
     """Return a hash of the class of an object, as ops without ``__props__`` have."""
     kind = type(thing)
     return hash((kind.__module__, kind.__name__))
-
-
-def _never(*args: Any, **kwargs: Any) -> bool:
-    """Return False: there is no GPU."""
-    return False
-
-
-def _no_contexts() -> list[str]:
-    """Return an empty list: there are no GPUs."""
-    return []
 
 
 CORE: Namespace = {
@@ -276,6 +267,7 @@ BUILDERS: dict[Any, Any] = {
 
 #: Names with other implementations than below, and names that Theano's tables do not list.
 OWN: dict[str, Namespace] = {
+    **DEVICES,
     "theano": {
         "__version__": VERSION,
         "_asarray": _asarray,
@@ -317,9 +309,6 @@ OWN: dict[str, Namespace] = {
         "get_debug_values": test_values.get_debug_values,
         "get_test_value": test_values.get_test_value,
     },
-    "theano.gpuarray": {"pygpu_activated": False},
-    "theano.gpuarray.dnn": {"dnn_available": _never, "dnn_present": _never},
-    "theano.gpuarray.type": {"list_contexts": _no_contexts},
     "theano.gradient": {
         **{
             f"{name}_": getattr(gradient, name)
@@ -336,8 +325,6 @@ OWN: dict[str, Namespace] = {
     "theano.misc.windows": language.PROCESSES,
     "theano.printing": {"hex_digest": plain.hex_digest},
     "theano.raise_op": {"Raise": debugging.Raise},
-    "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
-    "theano.sandbox.cuda.dnn": {"dnn_available": _never},
     "theano.sandbox.linalg": {"psd": psd},
     "theano.sandbox.linalg.ops": {"psd": psd},
     "theano.sandbox.scan": {"scan": sandbox_scan.scan},

@@ -16,6 +16,7 @@ from symcomp.core.output import written
 from symcomp.core.spans import recorded
 from symcomp.cvm.blas_threads import blas_limit, blas_threads_to_use
 from symcomp.cvm.machine import Caller, Calls
+from symcomp.profiling.devices import Watch
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
 from symcomp.vm.memory import MemoryReport
@@ -51,13 +52,15 @@ class Function(Caller):
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
         self.maker = maker
         self.name = maker.name
-        self.executable = maker.executable()
+        watch = None if maker.profile is None else Watch()
+        self.executable = maker.executable(watch)
         self.program, machine = self.executable.program, self.executable.machine
         self.profiled: Profiled | None = None
         calls: Calls | None = None
         if maker.profile is not None:
             calls = Calls()
             self.profiled = Profiled(maker.name, machine.new_tally(), calls, maker.other_programs)
+            self.profiled.timeline = None if watch is None else watch.timeline
             maker.profile.watch(self.profiled)
         super().__init__(
             machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,
@@ -435,7 +438,7 @@ def _swap(maker: Maker, old: Any, new: Any) -> None:
         if spec.shared is old or (
             isinstance(old, str) and spec.shared is not None and spec.name == old
         ):
-            if not isinstance(new, SharedVariable) or not spec.type.is_super(new.type):
+            if not isinstance(new, SharedVariable) or not spec.type.is_super(new.container.type):
                 raise TypeError(
                     f"copy: swap: {old} is a shared {spec.type}; {new} "
                     f"({getattr(new, 'type', type(new).__name__)}) cannot stand for it"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symcomp.compile.container import Container
@@ -25,7 +25,7 @@ from symcomp.lazy import lazy_module
 from symcomp.profiling.stats import ProfileStats
 from symcomp.rewrite.phases import FULL
 from symcomp.rewrite.trace import Trace
-from symcomp.vm.guard import Binder, NaNInspector
+from symcomp.vm.guard import Around, Binder, NaNInspector
 from symcomp.vm.inspection import Inspector, Several
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Program
@@ -155,9 +155,9 @@ class Maker:
         bind = Binder(self.nan_guard, planning=planning())
         return lower(self.fgraph, bind=bind, **self.lowering(reuse, collect))
 
-    def executable(self) -> Executable:
-        """Compile the graph, and all graphs in its ops."""
-        policy = self.mode.policy(self.nan_guard, self.inspector)
+    def executable(self, around: Around | None = None) -> Executable:
+        """Compile the graph, and all graphs in its ops; ``around``: see ``Policy``."""
+        policy = replace(self.mode.policy(self.nan_guard, self.inspector), around=around)
         return compile_graph(self.fgraph, policy, self.keeps, **self.lowering())
 
     @property

@@ -37,6 +37,7 @@ def as_page(data: Data, functions: Sequence[Profiled]) -> str:
         tables.append(_instructions(title, known["instructions"], function.program))
     tables += [_groups("Classes", data["classes"]), _groups("Ops", data["ops"])]
     tables += [_stages(f) for f in data["functions"] if f["compile"] is not None]
+    tables += [_device_work(f) for f in data["functions"] if f["device_work"]]
     tables += [_memory(f) for f in data["functions"]]
     if data["notes"]:
         tables.append(Table("Notes", ["note"], [[note] for note in data["notes"]]))
@@ -290,6 +291,22 @@ def _stages(function: Data) -> Table:
 
 def _note(stage: Data) -> str:
     return f" ({stage['note']})" if stage["note"] else ""
+
+
+def _device_work(function: Data) -> Table:
+    cells = [
+        [
+            duration(row["seconds"]),
+            str(row["count"]),
+            size(row["bytes"]),
+            row["kind"],
+            row["device"],
+            shortened(row["label"], 160),
+        ]
+        for row in function["device_work"]
+    ]
+    heads = ["time", "runs", "bytes", "kind", "device", "what"]
+    return Table(f"Work on devices of {function['name']}", heads, cells)
 
 
 def _memory(function: Data) -> Table:

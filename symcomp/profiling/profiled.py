@@ -24,6 +24,8 @@ class Profiled:
     calls : Calls
     spans : Span or None
         The stages of compiling it; None if they were not timed.
+    timeline : Timeline or None
+        Its work on devices.
     plans : callable
         Returns the program without storage plan, and the one without frees, too.
     """
@@ -38,3 +40,4 @@ class Profiled:
         self.name, self.tally, self.calls, self.plans = name, tally, calls, plans
         self.program: Program = tally.program
         self.spans: Span | None = None
+        self.timeline: Any = None

@@ -10,6 +10,7 @@ import numpy as np
 from symcomp.core.node import Variable
 from symcomp.core.spans import Span
 from symcomp.core.tensor import TensorType
+from symcomp.profiling.devices import device_data
 from symcomp.profiling.limits import limits
 from symcomp.profiling.profiled import Data, Profiled
 from symcomp.profiling.work import bytes_moved, operations
@@ -48,6 +49,7 @@ def function_data(profiled: Profiled) -> Data:
         "instructions": instructions,
         "programs": programs(profiled.tally, instructions),
         "memory": memory(profiled),
+        "device_work": device_data(profiled.timeline),
     }
 
 

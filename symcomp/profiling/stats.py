@@ -165,7 +165,8 @@ def text_at_exit(profiles: list[ProfileStats]) -> str:
         data = together.to_dict()
         # Each function has reported its own at exit already.
         for function in data["functions"]:
-            function |= {"instructions": [], "programs": [], "memory": None, "compile": None}
+            function |= {"instructions": [], "programs": [], "device_work": None}
+            function |= {"memory": None, "compile": None}
         parts.append(text.as_text(data))
     if len(called) < len(profiles):
         parts.append(f"{len(profiles) - len(called)} functions were compiled and not called\n")

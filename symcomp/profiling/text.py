@@ -29,6 +29,8 @@ def as_text(data: Data, n: int = 20) -> str:
         if function["instructions"]:
             lines += _instructions(f"Instructions{name}", function["instructions"], n)
         lines += _programs(function["programs"], n)
+        if function["device_work"]:
+            lines += _device_work(f"Work on devices{name}", function["device_work"], n)
         if function["memory"] is not None:
             lines += _memory(function["memory"], name)
     lines += _limits(data["limits"])
@@ -214,6 +216,26 @@ def _programs(found: Sequence[Data], n: int) -> list[str]:
         ]
         lines += _instructions("Instructions of a step", loop["instructions"], n, "  ")
         lines += _programs(loop["programs"], n)
+    return lines
+
+
+def _device_work(title: str, rows: Sequence[Data], n: int) -> list[str]:
+    lines = ["", f"{title}, timed there", RULE]
+    lines.append("      %      time     count      each    GB/s  kind       what")
+    total = sum(row["seconds"] for row in rows) or 1.0
+    for row in rows[:n]:
+        rate = f"{row['bytes'] / row['seconds'] * 1e-9:.3g}" if row["seconds"] else "-"
+        lines.append(
+            f"  {100 * row['seconds'] / total:5.1f}  {duration(row['seconds']):>8}  "
+            f"{row['count']:>8}  {duration(row['seconds'] / row['count']):>8}  {rate:>6}  "
+            f"{row['kind']:<9}  {shortened(row['label'] or size(row['bytes']))} on {row['device']}"
+        )
+    lines += _rest(rows[n:], total)
+    for kind, what in (("to device", "to devices"), ("to host", "to the host")):
+        moved = [row for row in rows if row["kind"] == kind]
+        if moved:
+            nbytes, count = (sum(row[key] for row in moved) for key in ("bytes", "count"))
+            lines.append(f"  {size(nbytes):>12}  copied {what}, in {count} copies")
     return lines
 
 

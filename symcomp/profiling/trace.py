@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from symcomp.core.spans import Span
+from symcomp.profiling.devices import STREAMS, device_events
 from symcomp.profiling.profiled import Data, Profiled
 from symcomp.profiling.report import op_name
 from symcomp.profiling.text import shortened
@@ -20,6 +21,7 @@ PROCESS, COMPILING = 1, 0
 def chrome_trace(title: str, functions: Iterable[Profiled]) -> Data:
     """Return the events, complete ones ("X"), in microseconds."""
     threads: dict[int, int] = {}
+    names: dict[str, int] = {}
     found = [_name("process_name", COMPILING, f"symcomp: {title}")]
     found.append(_name("thread_name", COMPILING, "compiling"))
     for function in functions:
@@ -28,9 +30,12 @@ def chrome_trace(title: str, functions: Iterable[Profiled]) -> Data:
         for event in function.calls.events():
             found.append(_event(event, f"call of {function.name}", "call", threads, {}))
         found += _instructions(function.tally, threads)
+        if function.timeline is not None:
+            found += _streams(function.timeline, names)
     found += [
         _name("thread_name", number, f"thread {thread}") for thread, number in threads.items()
     ]
+    found += [_name("thread_name", n, f"stream of {device}") for device, n in names.items()]
     return {"traceEvents": found, "displayTimeUnit": "ns"}
 
 
@@ -45,6 +50,24 @@ def _instructions(tally: Any, threads: dict[int, int]) -> Iterator[Data]:
         yield _event(event, shortened(op_name(step)), "instruction", threads, details)
     for _, inner in tally.inner.values():
         yield from _instructions(inner, threads)
+
+
+def _streams(timeline: Any, names: dict[str, int]) -> Iterator[Data]:
+    """Yield the work on devices, each device with a row of its own."""
+    devices, events = device_events(timeline)
+    for device in devices:
+        names.setdefault(device, STREAMS + len(names))
+    for event in events:
+        yield {
+            "name": shortened(event.label or event.kind),
+            "cat": "device",
+            "ph": "X",
+            "ts": event.start * 1e-3,
+            "dur": event.duration * 1e-3,
+            "pid": PROCESS,
+            "tid": names[event.device],
+            "args": {"kind": event.kind, "bytes": event.nbytes},
+        }
 
 
 def _spans(span: Span, name: str) -> Iterator[Data]:

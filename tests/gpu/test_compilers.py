@@ -23,6 +23,7 @@ from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Counters, Memory
 from symcomp.gpu.plan import all_calls
+from symcomp.tensor.signal.pool import pool_2d
 
 ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 IS_LONG = bool(os.environ.get("SYMCOMP_ALL_ARCHS"))
@@ -85,6 +86,23 @@ def record_samples(dtype: str) -> None:
     rows, _ = symcomp.scan(lambda k, h: T.set_subtensor(h[k], x[k, k]), T.arange(4), x[0])
     record([x], [rows], a)
     record([x, y], [T.join(0, x * 2, y), T.set_subtensor((x * 2)[::2, 1:], 0)], a, a)
+    record_windows(dtype)
+
+
+def record_windows(dtype: str) -> None:
+    """Call functions that convolve and pool."""
+    kind = TensorType(dtype, (None,) * 4)
+    x, w = kind("x"), kind("w")
+    y = T.nnet.conv2d(x, w, border_mode="half", subsample=(1, 2))
+    z = [pool_2d(y, (2, 2), True, mode=mode) for mode in ("max", "average_inc_pad")]
+    gradients = symcomp.grad(sum(T.sqr(one).sum() for one in z), [x, w])
+    ones = lambda *shape: np.ones(shape, dtype)  # noqa: E731
+    record([x, w], [y, *z, *gradients], ones(9, 3, 20, 20), ones(4, 3, 3, 3))
+    kind = TensorType(dtype, (None,) * 5)
+    x, w = kind("x"), kind("w")
+    y = T.nnet.conv3d(x, w)
+    gradients = symcomp.grad(T.sqr(y).sum(), [x, w])
+    record([x, w], [y, *gradients], ones(2, 3, 5, 5, 5), ones(4, 3, 3, 3, 3))
 
 
 def compiled(kernels: Sequence[CudaKernel], arch: str) -> str:

@@ -14,6 +14,8 @@ import symcomp
 from symcomp.compat import install_as_theano
 from symcomp.compat.modules import DEFAULTS, PATCHES
 from symcomp.config import config
+from symcomp.gpu.driver.devices import set_driver
+from symcomp.gpu.driver.emulator import Emulator
 
 PROGRAMS = Path(__file__).parent / "compat"
 
@@ -228,3 +230,19 @@ def test_a_script_is_run_with_its_arguments() -> None:
     command = [sys.executable, "-m", "symcomp.compat", script, "2"]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert [line.split(":")[0] for line in found.stdout.splitlines()] == ["epoch 0", "epoch 1"]
+
+
+def test_gpu_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(config._values, "device", "emu")
+    before = set_driver("emu", Emulator())
+    module = program("gpu_network")
+    assert module.cuda_ndarray is None and module.pygpu is None
+    with config.change_flags(cflags="-O0"):
+        costs, right, step, network = module.train()
+    set_driver("emu", before)
+    assert falls(costs, 0.3) and right > 0.9
+    assert all(map(module.lives_on_the_gpu, network.params))
+    into, out_of = module.transfers(step)
+    assert into <= 3 and out_of == 1
+    windows = ("Convolve", "MaxPool", "ToPositions")
+    assert not any(str(node.op).startswith(windows) for node in step.maker.fgraph.nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,10 @@ from symcomp.compile.saving.values import mode_from, mode_to, name_of, text_of
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Variable
 from symcomp.errors import LoadError, SaveError, SymcompError
+from symcomp.lazy import lazy_module
 
+placement = lazy_module("symcomp.gpu.placement")
+device_errors = lazy_module("symcomp.gpu.errors")
 FORMAT, VERSION = "symcomp", 1
 
 
@@ -79,12 +83,18 @@ def save(path: str | os.PathLike[str], outputs: Any) -> None:
     write_archive(path, text, writer.arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(
+    path: str | os.PathLike[str], device: str | Mapping[str, str] | None = None
+) -> Any:
     """Read what ``save`` wrote.
 
     Parameters
     ----------
     path : path
+    device : str or mapping of str to str, optional
+        Where values and functions go that were on devices: "cpu", "cuda0", "emu" .. for all of
+        them, or by the device that they were on; by default to that device. Those of the host
+        stay there.
 
     Returns
     -------
@@ -97,6 +107,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     LoadError
         If the file was not written by ``save`` or is damaged, names an op that this version does
         not know, or claims sizes that it does not have. Nothing in a file is ever run.
+    DeviceUnavailable
+        If a device is needed that cannot be used here: load the file with another ``device``.
     OSError
         If there is no such file.
 
@@ -112,9 +124,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     array(9.)
     """
     text, arrays = read_archive(path)
+    placed = None if device is None else placement.Placement(device)
     try:
-        return _read(path, expect(text, dict), arrays)
-    except LoadError:
+        return _read(path, expect(text, dict), arrays, placed)
+    except (LoadError, device_errors.DeviceUnavailable):
         raise
     except (*MISUSE, SymcompError) as problem:
         # The JSON is valid, but describes an invalid graph or function.
@@ -123,7 +136,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         ) from problem
 
 
-def _read(path: str | os.PathLike[str], text: Any, arrays: list[np.ndarray]) -> Any:
+def _read(
+    path: str | os.PathLike[str], text: Any, arrays: list[np.ndarray], placed: Any
+) -> Any:
     """Return the objects described by the text of a file."""
     if text.get("format") != FORMAT:
         raise LoadError(f"{os.fspath(path)} was not written by symcomp.save")
@@ -132,7 +147,7 @@ def _read(path: str | os.PathLike[str], text: Any, arrays: list[np.ndarray]) -> 
             f"{os.fspath(path)} is of version {text.get('version')!r} of the format; this symcomp "
             f"reads version {VERSION}: a newer symcomp may read it"
         )
-    reader = GraphReader(text.get("shared"), arrays)
+    reader = GraphReader(text.get("shared"), arrays, placed)
     _, variables = reader.graph(text.get("graph"))
     functions = [_read_function(entry, reader) for entry in member(text, "functions", list)]
     return _restore(text.get("outputs"), variables, functions)
@@ -237,6 +252,8 @@ def _read_input(entry: Any, x: Variable, reader: GraphReader) -> Input:
     strict, downcast = bool(entry.get("strict")), entry.get("allow_downcast")
     if shared is not None:
         container = shared.container
+        if not x.type.is_super(container.type):
+            raise LoadError(f"input {name} is {x.type}, its shared variable {container.type}")
     else:
         value = reader.value(entry.get("value"))
         container = Container(x.type, value, name, strict, downcast)

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from symcomp.compile.container import Container
-from symcomp.compile.saving.values import Decoder, Encoder, name_of, named_class
+from symcomp.compile.saving.values import (
+    DEVICES,
+    Decoder,
+    Encoder,
+    name_of,
+    named_class,
+    text_of,
+)
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.flat import flatten
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType
 from symcomp.errors import LoadError, SaveError, SymcompError
+from symcomp.lazy import lazy_module
 from symcomp.ops.elementwise.elemwise import Elemwise
 
+devices = lazy_module("symcomp.gpu.placement")
 # Exceptions that ops raise for arguments that do not fit.
 MISUSE = (
     TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError,
@@ -83,6 +93,8 @@ class GraphWriter:
         container = x.container
         if container not in self._number_of:
             self._number_of[container] = len(self.shared)
+            value = container.read()
+            device = getattr(container.type, "device", None)
             entry = {
                 "class": f"{type(x).__module__}:{type(x).__name__}",
                 "type": self.value(x.type),
@@ -90,9 +102,11 @@ class GraphWriter:
                 "source": self.value(x.source),
                 "strict": container.strict,
                 "allow_downcast": container.allow_downcast,
-                "value": self.value(container.read()),
+                "value": self.value(value if device is None else value.get()),
                 "default_update": None,
             }
+            if device is not None:
+                entry["device"] = device
             self.shared.append(entry)
             if x.default_update is not None:
                 entry["default_update"] = self.graph([], [x.default_update])
@@ -112,10 +126,13 @@ class GraphReader:
     ----------
     shared : list of JSON
     arrays : list of array
+    placement : symcomp.gpu.placement.Placement, optional
+        Of values and work on devices; by default they go to the same device.
     """
 
-    def __init__(self, shared: Any, arrays: Sequence[np.ndarray]) -> None:
-        self.value = Decoder(self._closed, self._shared, arrays)
+    def __init__(self, shared: Any, arrays: Sequence[np.ndarray], placement: Any = None) -> None:
+        self._placement = placement
+        self.value = Decoder(self._closed, self._shared, arrays, lambda: self.placement)
         entries = [expect(entry, dict) for entry in expect(shared, list)]
         self.shared = [self._make_shared(entry) for entry in entries]
         for variable, entry in zip(self.shared, entries, strict=True):
@@ -123,12 +140,17 @@ class GraphReader:
                 _, outputs = self.graph(entry["default_update"])
                 variable.default_update = outputs[0]
 
+    @cached_property
+    def placement(self) -> Any:
+        """Where values and work of devices go; made when a file has any."""
+        return self._placement or devices.Placement()
+
     def graph(self, text: Any) -> tuple[list[Variable], list[Variable]]:
         """Return the inputs and outputs of a graph."""
         text = expect(text, dict)
         variables = [self._root(root) for root in member(text, "roots", list)]
         for node in member(text, "nodes", list):
-            variables.extend(self._node(expect(node, dict), variables).outputs)
+            variables.extend(self._node(expect(node, dict), variables))
         ends = [
             [pick(variables, i) for i in member(text, side, list)] for side in ("inputs", "outputs")
         ]
@@ -147,10 +169,16 @@ class GraphReader:
             return kind.constant_class(kind, data, name, source)
         return kind.variable_class(kind, name=name, source=source)
 
-    def _node(self, text: dict[str, Any], variables: Sequence[Variable]) -> Apply:
-        op = self.value.op(text.get("op"))
+    def _node(self, text: dict[str, Any], variables: Sequence[Variable]) -> Sequence[Variable]:
+        op: Any = self.value.op(text.get("op"))
         inputs = [pick(variables, i) for i in member(text, "inputs", list)]
         types = [self.value.type(kind) for kind in member(text, "types", list)]
+        if type(op).__module__.startswith(DEVICES):
+            placed = self.placement.node(op, inputs)
+            if isinstance(placed, list):
+                _require_types(op, inputs, [x.type for x in placed], types)
+                return placed
+            op = placed
         try:
             # Not Elemwise.as_inputs, which converts by the configuration: that may have changed
             # since.
@@ -160,27 +188,30 @@ class GraphReader:
             raise LoadError(f"{op} does not take {_shown(inputs)}: {problem}") from None
         if prepared != inputs:
             raise LoadError(f"{op} does not take {_shown(inputs)} as they are")
-        fits = len(wanted) == len(types) and all(
-            a.is_super(b) or b.is_super(a) for a, b in zip(wanted, types, strict=True)
-        )
-        if not fits:
-            raise LoadError(f"{op} of {_shown(inputs)} is said to be {types}, but is {wanted}")
+        _require_types(op, inputs, wanted, types)
         node = Apply(op, inputs, types, self.value(text.get("source")))
         rows = (member(text, "names", list), member(text, "sources", list))
         for out, name, source in zip(node.outputs, *rows, strict=False):
             out.name = name_of(name)
             out.source = self.value(source)
-        return node
+        return node.outputs
 
     def _closed(self, text: Any) -> ClosedGraph:
         return ClosedGraph(*self.graph(text))
 
     def _make_shared(self, entry: dict[str, Any]) -> SharedVariable:
-        kind = self.value.type(entry.get("type"))
+        kind: Any = self.value.type(entry.get("type"))
         value = self.value(entry.get("value"))
         cls = named_class(entry.get("class"), SharedVariable)
         name = name_of(entry.get("name"))
-        made = cls(kind, value, name, entry.get("strict"), entry.get("allow_downcast"))
+        container = None
+        options: Any = (entry.get("strict"), entry.get("allow_downcast"))
+        if entry.get("device") is not None:
+            value = self.placement.array(text_of(member(entry, "device", str)), value)
+            if not isinstance(value, np.ndarray):
+                lives = devices.DeviceType(value.device, kind.dtype, kind.shape)
+                container, value = Container(lives, value, name, *options), None
+        made = cls(kind, value, name, *options, container)
         made.source = self.value(entry.get("source"))
         return made
 
@@ -208,6 +239,15 @@ def pick(values: Sequence[Any], number: Any) -> Any:
     if type(number) is not int or not 0 <= number < len(values):
         raise LoadError(f"there is no value number {number!r} at that place, only {len(values)}")
     return values[number]
+
+
+def _require_types(op: Any, inputs: Sequence[Variable], found: Any, said: Any) -> None:
+    """Raise unless the types of outputs equal the file's, but for lengths that are unknown."""
+    fits = len(found) == len(said) and all(
+        a.is_super(b) or b.is_super(a) for a, b in zip(found, said, strict=True)
+    )
+    if not fits:
+        raise LoadError(f"{op} of {_shown(inputs)} is said to be {said}, but is {found}")
 
 
 def _shown(inputs: Sequence[Variable]) -> str:

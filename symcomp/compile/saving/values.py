@@ -41,9 +41,11 @@ sparse_values = lazy_module("symcomp.sparse.values")
 
 # Modules with the classes of ops and types; importing them has no other effect.
 PLACES = (
-    "symcomp.autodiff.", "symcomp.compile.", "symcomp.core.", "symcomp.ops.", "symcomp.scan.",
-    "symcomp.sparse.",
+    "symcomp.autodiff.", "symcomp.compile.", "symcomp.core.", "symcomp.gpu.", "symcomp.ops.",
+    "symcomp.scan.", "symcomp.sparse.",
 )  # fmt: skip
+# Modules of the types and ops of devices, which are not imported for graphs without any.
+DEVICES = "symcomp.gpu."
 # Modes that can be saved; user-defined ones cannot.
 MODES: dict[str, type[Mode]] = {cls.__name__: cls for cls in (Mode, NanGuardMode, DebugMode)}
 # The limit of integer parameters of families of scalar functions.
@@ -91,6 +93,8 @@ class Encoder:
             arrays = [self(x) for x in (value.data, *places_of(value))]
             kind = [value.format, sparse_values.container_of(value)]
             return {"sparse": [*kind, [int(n) for n in value.shape], *arrays]}
+        if type(value).__module__ == f"{DEVICES}array":
+            return {"on_device": [value.device, self._array(value.get())]}
         return self._composite(value)
 
     def _composite(self, value: Any) -> Any:
@@ -152,10 +156,14 @@ class Decoder:
     graph, variable : callable
         Map results of the encoder's functions to a ClosedGraph, or a shared variable.
     arrays : sequence of array
+    placement : callable
+        Returns the ``symcomp.gpu.placement.Placement`` of values and work on devices.
     """
 
-    def __init__(self, graph: Encode, variable: Encode, arrays: Any) -> None:
-        self._arrays = arrays
+    def __init__(
+        self, graph: Encode, variable: Encode, arrays: Any, placement: Callable[[], Any]
+    ) -> None:
+        self._arrays, self._placement = arrays, placement
         self._by_key: Mapping[str, Encode] = {
             "int": lambda x: int(_string(x, 5000)),
             "float": lambda x: float.fromhex(x) if "x" in x else float(x),
@@ -163,6 +171,7 @@ class Decoder:
             "bytes": lambda x: base64.b64decode(_string(x), validate=True),
             "dtype": lambda x: np.dtype(dtypes.canonical(_string(x))),
             "array": self._array,
+            "on_device": self._on_device,
             "sparse": self._sparse,
             "slice": lambda x: Slice(*(self(part) for part in x)),
             "source": _source,
@@ -236,7 +245,8 @@ class Decoder:
             raise LoadError(f"{value['class']} is no op by itself")
         given = self._fields(cls, value)
         if issubclass(cls, Type):
-            return cls(**given)
+            kind = cls(**given)
+            return self._placement().type(kind) if cls.__module__.startswith(DEVICES) else kind
         made = cls.__new__(cls)
         for name in known.names:
             if name not in given:
@@ -253,6 +263,10 @@ class Decoder:
             raise LoadError(f"there is no array {number}")
         found: np.ndarray = self._arrays[number]
         return found
+
+    def _on_device(self, text: Any) -> Any:
+        device, number = text
+        return self._placement().array(_string(device), self._array(number))
 
     def _sparse(self, text: Any) -> Any:
         format, container, shape, *arrays = text

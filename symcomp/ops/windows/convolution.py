@@ -89,10 +89,10 @@ class _Convolution(Op):
         if outputs is not None and outputs % self.groups:
             raise ShapeError(f"{self.name}: {outputs} kernels cannot make {self.groups} groups")
 
-    def _check_result(self, g: Any, wanted: Sequence[int]) -> None:
-        if g.shape != tuple(wanted):
+    def _check_result(self, g: Sequence[int], wanted: Sequence[int]) -> None:
+        if tuple(g) != tuple(wanted):
             raise ShapeError(
-                f"{self.name}: the gradient has shape {g.shape}; images and kernels of these "
+                f"{self.name}: the gradient has shape {tuple(g)}; images and kernels of these "
                 f"lengths give {tuple(wanted)}"
             )
 
@@ -105,7 +105,12 @@ class _Convolution(Op):
     def _grouped(self, columns: Any, kernel: Sequence[int]) -> Any:
         """Reshape (b, c, *kernel, *counts) to (b, groups, c / groups * elements, windows)."""
         b, c = columns.shape[:2]
-        return columns.reshape(b, self.groups, c // self.groups * prod(kernel), -1)
+        windows = prod(columns.shape[2 + len(kernel) :])
+        return columns.reshape(b, self.groups, c // self.groups * prod(kernel), windows)
+
+    def _rows(self, w: Any) -> Any:
+        """Reshape (o, c / groups, *kernel) to (groups, o / groups, c / groups * elements)."""
+        return w.reshape(self.groups, len(w) // self.groups, prod(w.shape[1:]))
 
     def __str__(self) -> str:
         g = self.geometry
@@ -132,17 +137,28 @@ class Convolve(_Convolution):
         self._check_channels(c, per_group, o)
         return [TensorType(x.dtype, (b, o, *self._static_counts(lengths, kernel)))]
 
-    def perform(self, x: Any, w: Any) -> Any:
-        (b, c, *lengths), (o, per_group, *kernel) = x.shape, w.shape
+    def result_shape(self, x: Sequence[int], w: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape of y for the shapes of x and w.
+
+        Raises
+        ------
+        ShapeError
+            If they do not fit.
+        """
+        (b, c, *lengths), (o, per_group, *kernel) = x, w
         self._check_channels(c, per_group, o)
-        counts = self.geometry.checked_counts(self.name, lengths, kernel)
+        return (b, o, *self.geometry.checked_counts(self.name, lengths, kernel))
+
+    def perform(self, x: Any, w: Any) -> Any:
+        c, kernel = x.shape[1], w.shape[2:]
+        b, o, *counts = self.result_shape(x.shape, w.shape)
         work = _work_dtype(x.dtype)
         y = np.empty((b, o, *counts), work)
-        rows = w.astype(work, copy=False).reshape(self.groups, o // self.groups, -1)
+        rows = self._rows(w.astype(work, copy=False))
         for part in self._blocks(b, c * prod(kernel) * prod(counts), work):
             wide = self.geometry.padded(x[part].astype(work, copy=False), kernel)
             columns = self._grouped(unfolded(self.geometry, wide, kernel, counts), kernel)
-            into = y[part].reshape(columns.shape[0], self.groups, o // self.groups, -1)
+            into = y[part].reshape(len(columns), self.groups, o // self.groups, prod(counts))
             np.matmul(rows, columns, out=into)
         return y.astype(x.dtype, copy=False)
 
@@ -207,21 +223,36 @@ class ConvolveInputs(_Adjoint):
         channels = None if per_group is None else per_group * self.groups
         return [TensorType(w.dtype, (b, channels, *lengths))]
 
-    def perform(self, w: Any, g: Any, *rest: Any) -> Any:
-        o, per_group, *kernel = w.shape
-        b, lengths, channels = len(g), [int(n) for n in rest], per_group * self.groups
+    def result_shape(
+        self, w: Sequence[int], g: Sequence[int], lengths: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Return the shape of x for the shapes of w and g, and the spatial lengths of x.
+
+        Raises
+        ------
+        ShapeError
+            If they do not fit.
+        """
+        o, per_group, *kernel = w
+        channels = per_group * self.groups
         counts = self.geometry.checked_counts(self.name, lengths, kernel)
         self._check_channels(channels, per_group, o)
-        self._check_result(g, (b, o, *counts))
+        self._check_result(g, (g[0], o, *counts))
+        return (g[0], channels, *lengths)
+
+    def perform(self, w: Any, g: Any, *rest: Any) -> Any:
+        o, _, *kernel = w.shape
+        b, channels, *lengths = self.result_shape(w.shape, g.shape, [int(n) for n in rest])
+        counts = g.shape[2:]
         work = _work_dtype(g.dtype)
         x = np.zeros((b, channels, *lengths), work)
-        rows = w.astype(work, copy=False).reshape(self.groups, o // self.groups, -1)
+        rows = self._rows(w.astype(work, copy=False))
         pads = [self.geometry.pads(a, k) for a, k in enumerate(kernel)]
         longer = [n + sum(p) for n, p in zip(lengths, pads, strict=True)]
         inner = self.geometry.inner(kernel, lengths)
         for part in self._blocks(b, channels * prod(kernel) * prod(counts), work):
             some = g[part].astype(work, copy=False)
-            some = some.reshape(len(some), self.groups, o // self.groups, -1)
+            some = some.reshape(len(some), self.groups, o // self.groups, prod(counts))
             columns = np.matmul(rows.swapaxes(1, 2), some)
             wide = np.zeros((len(some), channels, *longer), work) if longer != lengths else x[part]
             columns = columns.reshape(len(some), channels, *kernel, *counts)
@@ -261,20 +292,33 @@ class ConvolveKernels(_Adjoint):
         per_group = None if c is None else c // self.groups
         return [TensorType(x.dtype, (o, per_group, *kernel))]
 
-    def perform(self, x: Any, g: Any, *rest: Any) -> Any:
-        b, c, *lengths = x.shape
-        o, kernel = g.shape[1], [int(n) for n in rest]
+    def result_shape(
+        self, x: Sequence[int], g: Sequence[int], kernel: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Return the shape of w for the shapes of x and g, and the spatial lengths of w.
+
+        Raises
+        ------
+        ShapeError
+            If they do not fit.
+        """
+        (b, c, *lengths), o = x, g[1]
         counts = self.geometry.checked_counts(self.name, lengths, kernel)
         self._check_channels(c, c // self.groups, o)
         self._check_result(g, (b, o, *counts))
+        return (o, c // self.groups, *kernel)
+
+    def perform(self, x: Any, g: Any, *rest: Any) -> Any:
+        b, c = x.shape[:2]
+        o, per_group, *kernel = self.result_shape(x.shape, g.shape, [int(n) for n in rest])
+        counts = g.shape[2:]
         work = _work_dtype(g.dtype)
-        per_group = c // self.groups
         w = np.zeros((self.groups, o // self.groups, per_group * prod(kernel)), work)
         for part in self._blocks(b, c * prod(kernel) * prod(counts), work):
             wide = self.geometry.padded(x[part].astype(work, copy=False), kernel)
             columns = self._grouped(unfolded(self.geometry, wide, kernel, counts), kernel)
             some = g[part].astype(work, copy=False)
-            some = some.reshape(len(some), self.groups, o // self.groups, -1)
+            some = some.reshape(len(some), self.groups, o // self.groups, prod(counts))
             for one, windows in zip(some, columns, strict=True):
                 w += np.matmul(one, windows.swapaxes(1, 2))
         return w.reshape(o, per_group, *kernel).astype(g.dtype, copy=False)

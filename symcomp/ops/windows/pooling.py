@@ -368,15 +368,25 @@ class SumPoolInputs(SumPool):
                 )
         return [TensorType(g.dtype, (*lead, *lengths))]
 
-    def perform(self, g: Any, *rest: Any) -> Any:
-        lengths = [int(n) for n in rest]
-        lead, given = self._split(g)
+    def check_gradient(self, g: Sequence[int], lengths: Sequence[int]) -> None:
+        """Raise unless images of these lengths give results of the shape of ``g``.
+
+        Raises
+        ------
+        ShapeError
+            If they do not.
+        """
         counts = self.counts(lengths)
-        if given != counts:
+        if tuple(g[len(g) - self.ndim :]) != counts:
             raise ShapeError(
-                f"{self.name}: the gradient has shape {g.shape}; an image of {tuple(lengths)} "
+                f"{self.name}: the gradient has shape {tuple(g)}; an image of {tuple(lengths)} "
                 f"gives {counts}"
             )
+
+    def perform(self, g: Any, *rest: Any) -> Any:
+        lengths = [int(n) for n in rest]
+        self.check_gradient(g.shape, lengths)
+        lead, counts = self._split(g)
         work = np.float32 if g.dtype == np.float16 else g.dtype
         part = (g * self.factors(lengths, work)).astype(work, copy=False)
         geometry = self._whole(lengths)

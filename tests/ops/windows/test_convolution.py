@@ -50,6 +50,17 @@ GEOMETRIES: list[tuple[Any, Any, Any]] = [
 ]
 
 
+@pytest.mark.parametrize("images", [(0, 2, 4), (3, 0, 4)])
+@pytest.mark.parametrize("outputs", [0, 2])
+def test_no_images_channels_or_kernels(images: Any, outputs: int) -> None:
+    geometry = read_geometry("test", "valid", 1, 1, 1)
+    x, w = np.ones(images), np.ones((outputs, images[1], 2))
+    y = Convolve(geometry).perform(x, w)
+    assert y.shape == (images[0], outputs, 3) and not y.any()
+    assert ConvolveInputs(geometry).perform(w, y, 4).shape == x.shape
+    assert ConvolveKernels(geometry).perform(x, y, 2).shape == w.shape
+
+
 @pytest.mark.parametrize("case", GEOMETRIES, ids=str)
 def test_convolution(case: Any) -> None:
     x, w = RNG.normal(size=(2, 3, 6, 7)), RNG.normal(size=(4, 3, 3, 2))

@@ -1,0 +1,103 @@
+"""Times of work on devices, for functions that are profiled.
+
+Drivers time work that is enqueued while a timeline is set (``CURRENT``): on cards by events, on the
+emulator when the work runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from symcomp.gpu.driver.interface import Driver
+
+# The kinds of the calls of plans.
+KINDS = {"launch": "kernel", "copy": "copy", "clear": "clear"}
+# Of events, the last are kept.
+MOST_EVENTS = 1 << 16
+
+
+class Timed(NamedTuple):
+    """Work that was timed.
+
+    Attributes
+    ----------
+    device : str
+    kind : {"kernel", "to device", "to host", "copy", "clear"}
+    label : str
+        The op and its line; empty for copies.
+    start, duration : int
+        In nanoseconds, by the clock of ``time.perf_counter_ns``.
+    nbytes : int
+        Copied; of kernels the sizes of their arrays.
+    """
+
+    device: str
+    kind: str
+    label: str
+    start: int
+    duration: int
+    nbytes: int
+
+
+class Total:
+    """The count of equal work, its nanoseconds and bytes."""
+
+    __slots__ = ("count", "nanoseconds", "nbytes")
+
+    def __init__(self) -> None:
+        self.count = self.nanoseconds = self.nbytes = 0
+
+
+class Timeline:
+    """The work of one function.
+
+    Attributes
+    ----------
+    totals : dict of (device, kind, label) to Total
+    events : deque of Timed
+    """
+
+    def __init__(self) -> None:
+        self.totals: dict[tuple[str, str, str], Total] = {}
+        self.events: deque[Timed] = deque(maxlen=MOST_EVENTS)
+        self._drivers: set[Driver] = set()
+        self._lock = threading.Lock()
+
+    def expect(self, driver: Driver) -> None:
+        """Note that work for a driver will be added when it is done."""
+        self._drivers.add(driver)
+
+    def add(self, work: Timed) -> None:
+        """Add work that is done."""
+        with self._lock:
+            self.events.append(work)
+            total = self.totals.setdefault((work.device, work.kind, work.label), Total())
+            total.count += 1
+            total.nanoseconds += work.duration
+            total.nbytes += work.nbytes
+
+    def finish(self) -> None:
+        """Wait until the times of all work that was enqueued are known."""
+        while self._drivers:
+            self._drivers.pop().wait()
+
+
+CURRENT: ContextVar[Timeline | None] = ContextVar("timeline", default=None)
+
+
+def recorded(compute: Callable[..., Any], timeline: Timeline) -> Callable[..., Any]:
+    """Return a function that does the same, with its work on devices added to a timeline."""
+
+    def run(*values: Any) -> Any:
+        before = CURRENT.set(timeline)
+        try:
+            return compute(*values)
+        finally:
+            CURRENT.reset(before)
+
+    return run
