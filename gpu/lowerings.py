@@ -19,6 +19,7 @@ from symcomp.gpu.formulas import contiguous, nests_for, plan_copy, plan_formula
 from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
 from symcomp.gpu.kernels.indexing import plan_gather, plan_scatter
 from symcomp.gpu.kernels.products import WORK, Scaled, plan_product
+from symcomp.gpu.kernels.sorting import plan_search, plan_sort
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.ops.convert import Stack
 from symcomp.ops.elementwise.elemwise import ROWS
@@ -37,6 +38,8 @@ from symcomp.ops.shapes.contiguous import Contiguous
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join, Split
 from symcomp.ops.shapes.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
+from symcomp.ops.sorting.sort import Argsort, SearchSorted, Sort
+from symcomp.ops.sorting.topk import ArgTopK
 from symcomp.vm.features import Lowering, lowerings_for, offered_features
 
 TARGET = "cuda"
@@ -430,6 +433,30 @@ def _plan_running(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequen
     return [plan_running(planner, given[0], op.axis, op.mode == "add", dtype)]
 
 
+# -- sorting
+
+
+def _plan_sort(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    return [plan_sort(planner, given[0], op.axis, positions=isinstance(op, Argsort))]
+
+
+def _plan_topk(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    x, k = given[0], int(given[1])
+    op.check(k, x.shape)
+    return [plan_sort(planner, x, op.axis, positions=True, descending=k > 0, kept=abs(k))]
+
+
+def _plan_search(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    return [plan_search(planner, *given, op.side == "right")]
+
+
+def _searches(node: Apply) -> bool:
+    return _is_real(node) and node.inputs[0].dtype == node.inputs[1].dtype
+
+
 _view = DeviceLowering(_plan_view, is_view=True)
 TABLE: dict[type, DeviceLowering] = {
     **dict.fromkeys(FORMULAS, DeviceLowering(_plan_formula, accepts=_has_nests)),
@@ -451,6 +478,10 @@ TABLE: dict[type, DeviceLowering] = {
     IncSubtensor: DeviceLowering(_plan_write, _part_on_host, _takes_part),
     ArgReduce: DeviceLowering(_plan_arg, accepts=_is_real),
     CumOp: DeviceLowering(_plan_running, accepts=_is_real),
+    Sort: DeviceLowering(_plan_sort, accepts=_is_real),
+    Argsort: DeviceLowering(_plan_sort, accepts=_is_real),
+    ArgTopK: DeviceLowering(_plan_topk, _all_but(0), _is_real),
+    SearchSorted: DeviceLowering(_plan_search, accepts=_searches),
     Dot: DeviceLowering(_plan_dot, accepts=_multiplies),
     MatrixChain: DeviceLowering(_plan_chain, accepts=_multiplies),
     BatchedDot: DeviceLowering(_plan_batched, accepts=_multiplies),

@@ -80,6 +80,9 @@ def record_samples(dtype: str) -> None:
     record(
         [x, i], [(x * 2)[i], T.inc_subtensor((x * 2)[i], x), T.set_subtensor((x * 2)[i], x)], a, at
     )
+    record([x], [T.sort(x * 2), T.argsort(x * 2, 0), T.argtopk(x * 2, 2)], a)
+    record([x], [T.sort(x * 2), T.argsort(x * 2)], np.ones((2, 3000), dtype))
+    record([x, y], [T.searchsorted(T.sort(x[0] * 2), y * 2)], a, a)
     record([x, y], [T.join(0, x * 2, y), T.set_subtensor((x * 2)[::2, 1:], 0)], a, a)
 
 
