@@ -27,6 +27,7 @@ ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 IS_LONG = bool(os.environ.get("SYMCOMP_ALL_ARCHS"))
 ARCHS = ALL if IS_LONG else ("sm_90",)
 DTYPES = ("float16", "float32", "float64") if IS_LONG else ("float32",)
+START = np.array([3, 2, 1], "uint64")
 FRAMES = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
 
 
@@ -83,6 +84,10 @@ def record_samples(dtype: str) -> None:
     record([x], [T.sort(x * 2), T.argsort(x * 2, 0), T.argtopk(x * 2, 2)], a)
     record([x], [T.sort(x * 2), T.argsort(x * 2)], np.ones((2, 3000), dtype))
     record([x, y], [T.searchsorted(T.sort(x[0] * 2), y * 2)], a, a)
+    state = T.random.state("state", "philox")
+    draws = [T.random.normal, T.random.uniform, T.random.exponential]
+    noise = [draw(state, size=x.shape, dtype=dtype)[1] * x for draw in draws]
+    record([x, state], [*noise, T.random.integers(state, 0, 9, size=x.shape)[1] * x], a, START)
     record([x, y], [T.join(0, x * 2, y), T.set_subtensor((x * 2)[::2, 1:], 0)], a, a)
 
 

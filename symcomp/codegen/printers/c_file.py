@@ -15,7 +15,7 @@ from symcomp.codegen.functions.error_tables import error_tables
 from symcomp.codegen.functions.gamma_tables import gamma_tables
 from symcomp.codegen.printers.c_printer import Kernel
 
-_HEADERS = ("functions/scalars.h", "functions/elementary.h")
+_HEADERS = ("functions/scalars.h", "functions/philox.h", "functions/elementary.h")
 # The loops around bodies
 _LOOPS = ("loops/transpose_blocks.h", "loops/nest_loops.h", "loops/reduction.h")
 _OF_GAMMA_FUNCTIONS = (
