@@ -42,11 +42,21 @@ class Selection:
     positions: tuple[int, ...]
 
 
-def selection(shape: Sequence[int], axes: Sequence[int], positions: Sequence[int]) -> Selection:
-    """Return what NumPy selects of an array of a shape, ``axes`` of which are indexed by arrays
-    that broadcast to the shape ``positions``.
+def selection(
+    shape: Sequence[int], axes: Sequence[int], positions: Sequence[int], adjacent: bool
+) -> Selection:
+    """Return what NumPy selects of an array of a shape.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    axes : sequence of int
+        The axes with index arrays.
+    positions : sequence of int
+        The shape to which the arrays broadcast.
+    adjacent : bool
+        Whether the axes of positions replace the indexed axes; else they are the first ones.
     """
-    adjacent = list(axes) == list(range(axes[0], axes[-1] + 1))
     first = axes[0] if adjacent else 0
     rest = [a for a in range(len(shape)) if a not in axes]
     before, after = (rest[:first], rest[first:]) if adjacent else ([], rest)
@@ -126,12 +136,38 @@ def gather_kernel(itemsize: int, dtypes: tuple[str, ...], rank: int) -> CudaKern
     return _kernel(numbers, 2 + len(dtypes), rank, body)
 
 
-def plan_gather(
-    planner: Planner, x: Operand, axes: Sequence[int], arrays: Sequence[Operand]
-) -> Operand:
-    """Emit reading x where ``arrays`` index ``axes``; return the selection."""
-    shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    chosen = selection(x.shape, axes, shape)
+@record
+class Indexed:
+    """A view of an array, the axes of it that arrays index, these arrays, and their shape.
+
+    Attributes
+    ----------
+    view : Operand
+    axes : tuple of int
+    arrays : tuple of Operand
+        Integers; they broadcast.
+    adjacent : bool
+        See ``selection``.
+    """
+
+    view: Operand
+    axes: tuple[int, ...]
+    arrays: tuple[Operand, ...]
+    adjacent: bool
+
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape to which the arrays broadcast."""
+        return np.broadcast_shapes(*(a.shape for a in self.arrays))
+
+    def selection(self) -> Selection:
+        """Return the layout of the selection from the view."""
+        return selection(self.view.shape, self.axes, self.shape(), self.adjacent)
+
+
+def plan_gather(planner: Planner, indexed: Indexed) -> Operand:
+    """Emit reading at positions; return the selection."""
+    x, axes, arrays = indexed.view, indexed.axes, indexed.arrays
+    chosen = indexed.selection()
     z = planner.new(x.dtype, chosen.shape)
     if z.size == 0:
         return z
@@ -257,21 +293,21 @@ def fits_scatter(x: Operand, count: int) -> bool:
     return max(span, count) < LARGEST_32
 
 
-def plan_scatter(
-    planner: Planner, z: Operand, y: Operand, axes: Sequence[int], arrays: Sequence[Operand],
-    replaces: bool,
-) -> None:  # fmt: skip
-    """Emit writing y to z, in C order, where ``arrays`` index ``axes``.
+def plan_scatter(planner: Planner, indexed: Indexed, y: Operand, replaces: bool) -> None:
+    """Emit writing y at positions.
 
     Parameters
     ----------
-    z, y : Operand
-        y has the rank of the selection; lengths of 1 are stretched.
+    planner : Planner
+    indexed : Indexed
+        Of an array in C order.
+    y : Operand
+        Of the shape of the selection; lengths of 1 are stretched.
     replaces : bool
         Whether elements are set, to the last where positions occur twice; else added.
     """
-    shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    chosen = selection(z.shape, axes, shape)
+    z, axes, arrays = indexed.view, indexed.axes, indexed.arrays
+    shape, chosen = indexed.shape(), indexed.selection()
     count = int(np.prod(shape, dtype=np.int64))
     if count == 0 or 0 in chosen.shape:
         return
