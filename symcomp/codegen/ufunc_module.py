@@ -16,7 +16,7 @@ from symcomp.ops.nnet import functions as _nnet  # noqa: F401 - its rows
 
 MODULE = "symcomp.ops._compiled_ufuncs"
 FLOATS = ("float16", "float32", "float64")
-# The arguments of functions of ``special.h`` whose rows have parameters, which come first.
+# The arguments of functions of ``extended.h`` whose rows have parameters, which come first.
 WITH_PARAMETERS = {
     "exp_moment": ("(int)x", "(long double)y"),
     "over_argument": ("(int)x", "(int)y", "(long double)w"),

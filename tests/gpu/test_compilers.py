@@ -22,6 +22,7 @@ from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Counters, Launch, Memory
+from symcomp.ops.elementwise.scalar_special import gammainc_der
 
 ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 IS_LONG = bool(os.environ.get("SYMCOMP_ALL_ARCHS"))
@@ -110,6 +111,26 @@ def test_nvcc(recorder: Recorder, arch: str, dtype: str) -> None:
     frames = FRAMES.findall(said)
     assert len(frames) >= len(recorder.wanted)
     assert all(frame == ("0", "0") for frame in frames), said
+
+
+def record_functions_of_doubles() -> None:
+    """Call gamma and error functions, which are not inlined."""
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    a = np.ones((3, 4))
+    record([x], [T.gamma(x), T.gammaln(x), T.psi(x), T.tri_gamma(x), T.polygamma(3, x)], a)
+    record([x, y], [T.betaln(x, y), T.poch(x, y), gammainc_der(x, y)], a, a)
+    record([x], [T.erfcx(x), T.log_ndtr(x), T.ndtr(x)], a)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvcc_takes_functions_of_doubles(recorder: Recorder, arch: str) -> None:
+    record_functions_of_doubles()
+    nvcc = compiler.find_nvcc()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    text = file_of([kernel.text for kernel in recorder.wanted.values()])
+    assert "g_betaln(" in text and "e_erfcx(" in text
+    nvcc.compile(text, arch, "-Werror", "all-warnings")
 
 
 def test_float_kernels_have_no_double_arithmetic(recorder: Recorder) -> None:

@@ -334,7 +334,7 @@ def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> 
 
 
 def _in_wider(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
-    """Call a function of ``special.h`` on numbers of the wider type."""
+    """Call a function of ``extended.h`` on numbers of the wider type."""
     arguments = [*map(str, row.parameters), *map(_widened, names, dtypes)]
     return converted(f"e_{row.name}({', '.join(arguments)})", "float64", dtype)
 

@@ -100,7 +100,7 @@ def _constants() -> list[str]:
         "PSI_ROOT": fitted.PSI_ROOT, "PSI_ROOT_LOW": fitted.PSI_ROOT_LOW,
     }  # fmt: skip
     return [
-        *(f"#define {name} ((pair){_pair(value)})" for name, value in pairs.items()),
+        *(f"#define {name} p_pair({_pair(value)[1:-1]})" for name, value in pairs.items()),
         *(f"#define {name} {float(value).hex()}" for name, value in numbers.items()),
         f"#define LOG_FIRST {LOG_FIRST}",
         f"#define EXP_RANGE {EXP_RANGE}",
@@ -154,4 +154,4 @@ def _pair(value: Fraction) -> str:
 
 
 def _pairs(name: str, values: Iterable[Fraction]) -> str:
-    return f"static const pair {name}[] = {{{', '.join(map(_pair, values))}}};"
+    return f"TABLE pair {name}[] = {{{', '.join(map(_pair, values))}}};"

@@ -38,6 +38,7 @@ _OF_FUNCTIONS = (
     "functions/scaled_products.h",
     *_OF_GAMMA_FUNCTIONS,
     "functions/special.h",
+    "functions/extended.h",
     "loops/kept_arrays.h",
     "loops/log_reduction.h",
 )
@@ -80,9 +81,9 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     if nest != "shared":
         parts += map(header, _LOOPS)
     if _calls_prefixed(_OF_GAMMA, words, sources):
-        parts += [gamma_tables(), *map(header, _OF_GAMMA_FUNCTIONS)]
+        parts += gamma_functions()
     if _calls_prefixed(_OF_SPECIAL, words, sources):
-        parts += [error_tables(), header("functions/special.h")]
+        parts += [*special_functions(), header("functions/extended.h")]
     parts += [header("loops/kept_arrays.h")]
     if any("log_lines(" in text for text in sources):
         parts += [header("loops/log_reduction.h")]
@@ -109,12 +110,21 @@ def functions_of_rows() -> str:
         (
             *functions_of_numbers(["functions/stable.h"]),
             *map(header, ("functions/stable_double.h", "functions/scaled_products.h")),
-            gamma_tables(),
-            *map(header, _OF_GAMMA_FUNCTIONS),
-            error_tables(),
-            header("functions/special.h"),
+            *gamma_functions(),
+            *special_functions(),
+            header("functions/extended.h"),
         )
     )
+
+
+def gamma_functions() -> list[str]:
+    """Return the text of the gamma functions of doubles, in C and in CUDA C."""
+    return [gamma_tables(), *map(header, _OF_GAMMA_FUNCTIONS)]
+
+
+def special_functions() -> list[str]:
+    """Return the text of the error functions of doubles, in C and in CUDA C."""
+    return [error_tables(), header("functions/special.h")]
 
 
 def _of_both_kinds(names: Sequence[str]) -> list[str]:
