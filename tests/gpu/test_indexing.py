@@ -9,6 +9,7 @@ from symcomp.config import config
 from symcomp.errors import ShapeError
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.emulator import Emulator
+from symcomp.gpu.kernels import products
 from symcomp.gpu.region import DeviceGraph
 from symcomp.ops.formulas.fused import Fused
 from symcomp.tests.gpu.running import DEVICE, check
@@ -138,6 +139,26 @@ def test_products(emu: Emulator, dtype: str, shape: tuple[int, int, int]) -> Non
         16,
         on_host=True,
     )
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
+def test_products_of_integers(emu: Emulator, dtype: str) -> None:
+    x, y = T.tensor(dtype, (None, None)), T.tensor(dtype, (None,) * 3)
+    t, u = T.as_tensor_variable(to_gpu(x, DEVICE)), T.as_tensor_variable(to_gpu(y, DEVICE))
+    z = [T.dot(t, u[0]), T.dot(t, t.T), T.dot(t[0], u[1]), T.batched_dot(u, u.dimshuffle(0, 2, 1))]
+    values = [RNG.integers(0, 2**31, s).astype(dtype) for s in ((9, 20), (3, 20, 7))]
+    values = [v % 2 != 0 for v in values] if dtype == "bool" else values
+    check([x, y], z, values, 0, orders=[0, 1])
+
+
+def test_more_batches_than_a_grid_has(emu: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "MOST_BATCHES", 3)
+    x, y, c = T.ftensor3("x"), T.ftensor3("y"), T.ftensor3("c")
+    z = [T.batched_dot(x, y), c + T.batched_dot(x * 2, y[::-1])]
+    values = [floats(7, 3, 5), floats(7, 5, 6), floats(7, 3, 6)]
+    check([x, y, c], z, values, 16, orders=[0])
 
 
 def test_products_of_any_layout(emu: Emulator) -> None:
