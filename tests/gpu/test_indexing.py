@@ -98,6 +98,13 @@ def test_writing_at_positions_that_occur_twice(emu: Emulator) -> None:
     check([x, y, i, j], z, [floats(6, 6), floats(40, 6), rows, columns], 16)
 
 
+def test_writing_at_many_positions(emu: Emulator) -> None:
+    x, y, i, j = T.fmatrix("x"), T.fmatrix("y"), T.ivector("i"), T.bvector("j")
+    z = [T.inc_subtensor((x * 2)[i, j], y[:, 0]), T.set_subtensor((x * 2)[i], y)]
+    rows = RNG.integers(-50, 50, 3000).astype("int32"), RNG.integers(0, 3, 3000).astype("int8")
+    check([x, y, i, j], z, [floats(50, 3), floats(3000, 3), *rows], 64, orders=[0, 2])
+
+
 def test_the_gradient_of_an_embedding(emu: Emulator) -> None:
     table, i = T.fmatrix("table"), T.lmatrix("i")
     loss = T.sqr(T.tanh(table)[i].sum(axis=1)).sum()
