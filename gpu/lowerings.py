@@ -468,7 +468,8 @@ def _plan_topk(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[
 
 def _plan_search(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
-    return [plan_search(planner, *given, op.side == "right")]
+    x, v = given
+    return [plan_search(planner, x, v, op.side == "right")]
 
 
 def _searches(node: Apply) -> bool:

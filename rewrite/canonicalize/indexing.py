@@ -307,7 +307,7 @@ def write_at_mask(node: Apply, graph: Any) -> Any:
     return switch(where, value, x) if value.dtype == x.dtype else None
 
 
-def _mask_of(places: Any, axes: Any, x: Variable, graph: Any) -> Variable | None:
+def _mask_of(places: Any, axes: Any, x: Any, graph: Any) -> Any:
     """Return the mask whose positions index axes of x, with its lengths checked; None if there is
     none.
     """
@@ -315,7 +315,7 @@ def _mask_of(places: Any, axes: Any, x: Variable, graph: Any) -> Variable | None
     made = [computed_by(p, Nonzero) for p in (fits.inputs[0] if fits else places[0], *places[1:])]
     if made[0] is None or any(node is not made[0] for node in made):
         return None
-    mask: Variable = made[0].inputs[0]
+    mask: Any = made[0].inputs[0]
     pairs = list(zip(range(mask.ndim), axes, strict=False))
     if mask.dtype != "bool" or len(axes) != mask.ndim or any(
         (mask.type.shape[a] == 1) != (x.type.shape[b] == 1) for a, b in pairs
@@ -323,8 +323,7 @@ def _mask_of(places: Any, axes: Any, x: Variable, graph: Any) -> Variable | None
         return None
     if fits is None or all(shapes_of(graph).same(mask, a, x, b) for a, b in pairs):
         return mask
-    checked: Variable = fits.op(mask, *fits.inputs[1:])
-    return checked
+    return fits.op(mask, *fits.inputs[1:])
 
 
 INDEXING = RuleSet(

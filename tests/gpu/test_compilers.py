@@ -123,6 +123,7 @@ def record_functions_of_doubles() -> None:
     record([x], [T.gamma(x), T.gammaln(x), T.psi(x), T.tri_gamma(x), T.polygamma(3, x)], a)
     record([x, y], [T.betaln(x, y), T.poch(x, y), gammainc_der(x, y)], a, a)
     record([x], [T.erfcx(x), T.log_ndtr(x), T.ndtr(x)], a)
+    record([x], [T.logaddexp(x, 0.5), T.logdiffexp(x, 0.5)], a)
     record([x, state], [T.random.normal(state, size=x.shape, dtype="float64")[1] * x], a, START)
 
 

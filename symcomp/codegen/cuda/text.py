@@ -13,6 +13,7 @@ from symcomp.codegen.printers.c_file import (
     functions_of_numbers,
     gamma_functions,
     header,
+    pair_functions,
     special_functions,
 )
 from symcomp.codegen.printers.c_text import Add, Lines, index_text
@@ -147,7 +148,7 @@ def file_of(texts: Sequence[str]) -> str:
     called = {word for text in texts for word in _CALLED.findall(text)}
     more = [text for text in _more_functions() if not called.isdisjoint(_names(text))]
     if more or not called.isdisjoint(_names(_functions())):
-        parts += [_functions(), *more]
+        parts += [_functions(), *(pair_functions() if more else ()), *more]
     return "\n".join([*parts, *texts])
 
 

@@ -1,28 +1,4 @@
-/* Functions of doubles computed in the wider type, or again in it where large parts cancel. Cards
-   have no such type. Prefix: e_. */
-
-INLINE long double log1mexp_wide(long double x)
-{
-    return x > -0.693147180559945309417L ? logl(-expm1l(x)) : log1pl(-expl(x));
-}
-
-INLINE double e_logaddexp(double x, double y)
-{
-    double top = (x >= y) | (x != x) ? x : y, gap = fabs(x - y);
-    double z = x == y ? x + 0x1.62e42fefa39efp-1 : top + m_log1p(m_exp(-gap));
-    if (!(fabs(z) < fabs(x) / 2))
-        return z;
-    long double parts = x == y ? logl(2) : log1pl(expl(-fabsl((long double)x - y)));
-    return (double)(top + parts);
-}
-
-INLINE double e_logdiffexp(double x, double y)
-{
-    double z = x == y && x == -INFINITY ? x : x + r_log1mexp(y - x);
-    if (!(fabs(z) < fabs(x)))
-        return z;
-    return (double)(x + log1mexp_wide((long double)y - x));
-}
+/* Functions of doubles computed in the wider type. Cards have no such type. Prefix: e_. */
 
 /* From |x| = 2^-8 on the wider type holds the difference; below, the series does. */
 INLINE double e_log1p_minus(double x)

@@ -157,14 +157,46 @@ SLOW void p_sin_cos_pi(pair x, pair *sine, pair *cosine)
     *cosine = odd ? p_neg(right) : right;
 }
 
-/* The exponential, rounded, of a pair whose error is absolute. */
-SLOW double p_exp(pair x)
+/* The exponential as a pair and an exponent of 2, for |x| <= 2000. */
+SLOW pair p_exp_parts(pair x, int *exponent)
 {
-    if (isnan(x.hi)) return NAN;
-    if (fabs(x.hi) > 2000) x = p_of(copysign(2000.0, x.hi));
     double power = rint(x.hi / LN2_PAIR.hi);
     pair rest = p_sub(x, p_mul_d(LN2_PAIR, power));
     double index = rint(rest.hi * 64);
     pair series = SERIES(EXPONENTIAL, p_add_d(rest, -index / 64));
-    return ldexp(p_mul(EXPONENTIALS[(int)index + EXP_RANGE], series).hi, (int)power);
+    *exponent = (int)power;
+    return p_mul(EXPONENTIALS[(int)index + EXP_RANGE], series);
+}
+
+/* The exponential, rounded, of a pair whose error is absolute. */
+SLOW double p_exp(pair x)
+{
+    int exponent;
+    if (isnan(x.hi)) return NAN;
+    if (fabs(x.hi) > 2000) x = p_of(copysign(2000.0, x.hi));
+    pair z = p_exp_parts(x, &exponent);
+    return ldexp(z.hi, exponent);
+}
+
+/* log(1 + exp(x)) for x <= 0, to an absolute error of about 1e-31. */
+SLOW pair p_log1p_exp(pair x)
+{
+    int exponent;
+    if (!(x.hi > -800)) return p_of(0);
+    pair z = p_exp_parts(x, &exponent);
+    return p_log(p_add_d(p_scaled(z, exponent), 1), 0);
+}
+
+/* log(1 - exp(x)) for x < 0, within 2^-64; near 0 by the Maclaurin series of 1 - exp(x). */
+SLOW pair p_log1m_exp(pair x)
+{
+    int exponent;
+    double h = x.hi;
+    if (!(h > -800)) return p_of(0);
+    if (h > -0x1p-10) {
+        double tail = h / 2 * (1 + h / 3 * (1 + h / 4 * (1 + h / 5 * (1 + h / 6))));
+        return p_log(p_mul(p_neg(x), p_sum(1, tail)), 0);
+    }
+    pair z = p_exp_parts(x, &exponent);
+    return p_log(p_add_d(p_neg(p_scaled(z, exponent)), 1), 0);
 }

@@ -88,3 +88,23 @@ INLINE double e_log_of_pow(double x, double y)
     int positive = power > 0 || x > 0 || (x < 0 && fmod(y, 2.0) == 0);
     return positive ? y * m_log(fabs(x)) : m_log(power);
 }
+
+/* -- logarithms of sums, in double-double (pairs.h) where large parts cancel */
+
+INLINE double e_logaddexp(double x, double y)
+{
+    double top = (x >= y) | (x != x) ? x : y, gap = fabs(x - y);
+    double z = x == y ? x + 0x1.62e42fefa39efp-1 : top + m_log1p(m_exp(-gap));
+    if (!(fabs(z) < fabs(x) / 2))
+        return z;
+    pair difference = x == y ? p_of(0) : x > y ? p_sum(y, -x) : p_sum(x, -y);
+    return p_add_d(p_log1p_exp(difference), top).hi;
+}
+
+INLINE double e_logdiffexp(double x, double y)
+{
+    double z = x == y && x == -INFINITY ? x : x + r_log1mexp(y - x);
+    if (!(fabs(z) < fabs(x)))
+        return z;
+    return p_add_d(p_log1m_exp(p_sum(y, -x)), x).hi;
+}

@@ -19,7 +19,6 @@ _HEADERS = ("functions/scalars.h", "functions/philox.h", "functions/elementary.h
 # The loops around bodies
 _LOOPS = ("loops/transpose_blocks.h", "loops/nest_loops.h", "loops/reduction.h")
 _OF_GAMMA_FUNCTIONS = (
-    "functions/pairs.h",
     "functions/wide_gamma.h",
     "functions/gamma.h",
     "functions/incomplete_gamma.h",
@@ -36,6 +35,7 @@ _OF_FUNCTIONS = (
     "functions/stable.h",
     "functions/stable_double.h",
     "functions/scaled_products.h",
+    "functions/pairs.h",
     *_OF_GAMMA_FUNCTIONS,
     "functions/special.h",
     "functions/extended.h",
@@ -80,9 +80,12 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     parts += [f"#define NEST {_LINKAGE[nest]}\n", header("loops/nest.h")]
     if nest != "shared":
         parts += map(header, _LOOPS)
-    if _calls_prefixed(_OF_GAMMA, words, sources):
-        parts += gamma_functions()
-    if _calls_prefixed(_OF_SPECIAL, words, sources):
+    of_gamma, of_special = (
+        _calls_prefixed(prefix, words, sources) for prefix in (_OF_GAMMA, _OF_SPECIAL)
+    )
+    parts += pair_functions() if of_gamma or of_special else []
+    parts += gamma_functions() if of_gamma else []
+    if of_special:
         parts += [*special_functions(), header("functions/extended.h")]
     parts += [header("loops/kept_arrays.h")]
     if any("log_lines(" in text for text in sources):
@@ -110,6 +113,7 @@ def functions_of_rows() -> str:
         (
             *functions_of_numbers(["functions/stable.h"]),
             *map(header, ("functions/stable_double.h", "functions/scaled_products.h")),
+            *pair_functions(),
             *gamma_functions(),
             *special_functions(),
             header("functions/extended.h"),
@@ -117,9 +121,14 @@ def functions_of_rows() -> str:
     )
 
 
+def pair_functions() -> list[str]:
+    """Return the text of double-double arithmetic, which the following functions call."""
+    return [gamma_tables(), header("functions/pairs.h")]
+
+
 def gamma_functions() -> list[str]:
     """Return the text of the gamma functions of doubles, in C and in CUDA C."""
-    return [gamma_tables(), *map(header, _OF_GAMMA_FUNCTIONS)]
+    return [*map(header, _OF_GAMMA_FUNCTIONS)]
 
 
 def special_functions() -> list[str]:
