@@ -123,7 +123,8 @@ def record_functions_of_doubles() -> None:
     record([x], [T.gamma(x), T.gammaln(x), T.psi(x), T.tri_gamma(x), T.polygamma(3, x)], a)
     record([x, y], [T.betaln(x, y), T.poch(x, y), gammainc_der(x, y)], a, a)
     record([x], [T.erfcx(x), T.log_ndtr(x), T.ndtr(x)], a)
-    record([x], [T.logaddexp(x, 0.5), T.logdiffexp(x, 0.5)], a)
+    record([x], [T.logaddexp(x, 0.5), T.logdiffexp(x, 0.5), T.sin(x) / x, T.expm1(x) / x], a)
+    record([x], [symcomp.grad((T.tanh(x) / x).sum(), x)], a)
     record([x, state], [T.random.normal(state, size=x.shape, dtype="float64")[1] * x], a, START)
 
 

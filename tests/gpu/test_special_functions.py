@@ -12,7 +12,7 @@ import symcomp.tensor as T
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
-from symcomp.ops.elementwise.scalar_stable import spherical_jn
+from symcomp.ops.elementwise.over_argument import FUNCTIONS
 from symcomp.tests.gpu.running import DEVICE, check, ops_on_device
 
 OF_ONE = (
@@ -84,7 +84,29 @@ def test_gradients_and_fusion(emu: Emulator) -> None:
     check([x, y], [loss, *symcomp.grad(loss, [x, y])], values, 16)
 
 
-def test_functions_of_the_wider_type_stay_on_the_host(emu: Emulator) -> None:
+# In units of the largest result: derivatives lose some of the digits that a wider type has more.
+IN_DOUBLE = [("log1p_minus", (), 16), ("exp_moment_ratio", (), 16)]
+IN_DOUBLE += [(name, (n,), 8) for name in ("exp_moment", "spherical_jn") for n in (0, 1, 2)]
+IN_DOUBLE += [
+    ("over_argument", (name, n), units)
+    for name in FUNCTIONS
+    for n, units in ((0, 4), (1, 64), (2, 256))
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "units"), IN_DOUBLE)
+def test_functions_of_the_wider_type_in_double(
+    emu: Emulator, name: str, parameters: tuple[Any, ...], units: float
+) -> None:
     x = T.dvector("x")
-    z = [spherical_jn(1, T.cumsum(x)), T.cumsum(x)]
-    check([x], z, [np.array([0.5, -3.0])], 4, orders=[0], on_host=True)
+    z = Elemwise(ROWS[name](*parameters))(to_gpu(x, DEVICE))
+    for reach in (0.9, 30.0):
+        value = np.random.default_rng(2).uniform(-reach, reach, 500)
+        check([x], z, [np.concatenate([value[np.abs(value) > 1e-9], [0.0]])], units, orders=[0])
+
+
+def test_quotients_that_vanish_stay_on_the_device(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    z = [T.sin(x) / x, T.expm1(x) / x, T.tanh(x) / x]
+    rng = np.random.default_rng(3)
+    check([x], [*z, symcomp.grad(sum(v.sum() for v in z), x)], [rng.random((9, 5), "float32")], 4)

@@ -61,6 +61,9 @@ struct half_number {
 #define TABLE static __device__ const
 /* There is no type wider than double. */
 #define WIDE 0
+#define WIDER double
+#define W(name) name
+#define WIDE_NUMBER(x) x
 
 /* Arguments: the addresses of arrays, bytes between neighbours along an axis, numbers of a formula. */
 template <int N> struct addresses {

@@ -19,8 +19,8 @@ from symcomp.codegen.printers.c_file import (
 from symcomp.codegen.printers.c_text import Add, Lines, index_text
 from symcomp.core.record import record
 
-# Text that is none for cards, as it has complex numbers; so are the functions of extended.h.
-_LACKING = re.compile(r"\b(?:c_\w+|creal|cimag|conj|long double|_Complex|complex_of)\b")
+# Text that is none for cards, as it has complex numbers.
+_LACKING = re.compile(r"\b(?:c_\w+|creal|cimag|conj|_Complex|complex_of)\b")
 _CALLED = re.compile(r"\b[a-zA-Z_]\w*(?=\()")
 _HEAD = re.compile(r"^(?:INLINE|HELPER|RARE|SLOW) .*?(?:\bF\((\w+)\)|(\w+))\(", re.M)
 
@@ -161,8 +161,7 @@ def _names(functions: str) -> frozenset[str]:
 
 def has_text(text: str) -> bool:
     """Return whether the C of a scalar function is CUDA C as well."""
-    wider = _names(header("functions/extended.h"))
-    return _LACKING.search(text) is None and wider.isdisjoint(_CALLED.findall(text))
+    return _LACKING.search(text) is None
 
 
 @cache
@@ -176,4 +175,5 @@ def _functions() -> str:
 @cache
 def _more_functions() -> tuple[str, ...]:
     """Return longer texts, which need those functions: the gamma and the error functions."""
-    return "\n".join(gamma_functions()), "\n".join(special_functions())
+    extended = header("functions/extended.h")
+    return "\n".join(gamma_functions()), "\n".join([*special_functions(), extended])

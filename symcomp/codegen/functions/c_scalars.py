@@ -347,7 +347,7 @@ def _over_argument(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype:
 
 def _widened(name: str, dtype: str) -> str:
     """Return a number in the wider type; integers become float64 first, as for other functions."""
-    return f"(long double){name if dtype.startswith('float') else f'(double){name}'}"
+    return f"(WIDER){name if dtype.startswith('float') else f'(double){name}'}"
 
 
 def _scaled_product(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:

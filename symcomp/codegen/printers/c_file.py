@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from symcomp.codegen.functions.angle_tables import angle_tables
 from symcomp.codegen.functions.error_tables import error_tables
-from symcomp.codegen.functions.gamma_tables import gamma_tables
+from symcomp.codegen.functions.gamma_tables import gamma_tables, pair_tables
 from symcomp.codegen.printers.c_printer import Kernel
 
 _HEADERS = ("functions/scalars.h", "functions/philox.h", "functions/elementary.h")
@@ -123,12 +123,12 @@ def functions_of_rows() -> str:
 
 def pair_functions() -> list[str]:
     """Return the text of double-double arithmetic, which the following functions call."""
-    return [gamma_tables(), header("functions/pairs.h")]
+    return [pair_tables(), header("functions/pairs.h")]
 
 
 def gamma_functions() -> list[str]:
     """Return the text of the gamma functions of doubles, in C and in CUDA C."""
-    return [*map(header, _OF_GAMMA_FUNCTIONS)]
+    return [gamma_tables(), *map(header, _OF_GAMMA_FUNCTIONS)]
 
 
 def special_functions() -> list[str]:
