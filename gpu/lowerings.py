@@ -18,8 +18,9 @@ from symcomp.cvm.kernels import FORMULAS, formula_of
 from symcomp.errors import ShapeError
 from symcomp.gpu.formulas import COMPLEX, contiguous, nests_for, plan_copy, plan_formula
 from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
-from symcomp.gpu.kernels.indexing import plan_gather, plan_scatter
+from symcomp.gpu.kernels.indexing import Indexed, plan_gather, plan_scatter
 from symcomp.gpu.kernels.products import WORK, Scaled, plan_product
+from symcomp.gpu.kernels.sorting import plan_search, plan_sort
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.step_positions import positions_of_step, read_at, split_positions, write_at
 from symcomp.ops.convert import Stack
@@ -28,7 +29,16 @@ from symcomp.ops.formulas.formula import Formula, Result, Step
 from symcomp.ops.indexing.diagonal import Diagonal
 from symcomp.ops.indexing.gather_labels import AsRows
 from symcomp.ops.indexing.index import IncSubtensor, Subtensor
-from symcomp.ops.indexing.index_pattern import ARRAY, Slice, fill_pattern
+from symcomp.ops.indexing.index_pattern import (
+    ARRAY,
+    FLAG,
+    NEW,
+    NOTHING,
+    SYMBOL,
+    MaskFits,
+    Slice,
+    fill_pattern,
+)
 from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.linalg.contraction import MatrixChain, best_brackets, bracketed
 from symcomp.ops.linalg.products import BatchedDot, Dot, SameLengths
@@ -39,6 +49,8 @@ from symcomp.ops.shapes.contiguous import Contiguous
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join, Split
 from symcomp.ops.shapes.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
+from symcomp.ops.sorting.sort import Argsort, SearchSorted, Sort
+from symcomp.ops.sorting.topk import ArgTopK
 from symcomp.vm.features import Lowering, lowerings_for, offered_features
 
 TARGET = "cuda"
@@ -251,11 +263,6 @@ def _plan_stack(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence
 # -- parts
 
 
-def _is_simple(pattern: Any) -> bool:
-    """Return whether an index has arrays, and besides them slices alone."""
-    return all(entry == ARRAY or isinstance(entry, Slice) for entry in pattern)
-
-
 def _takes_part(node: Apply) -> bool:
     op: Any = node.op
     if getattr(op, "inplace", False):
@@ -265,7 +272,7 @@ def _takes_part(node: Apply) -> bool:
     first = 1 if isinstance(op, Subtensor) else 2
     arrays = [x for x in node.inputs[first:] if x.ndim]
     whole = all(np.dtype(x.dtype).kind in "iu" and x.dtype != "uint64" for x in arrays)
-    return _is_simple(op.pattern) and whole and _can_be_added(node)
+    return FLAG not in op.pattern and whole and _can_be_added(node)
 
 
 def _can_be_added(node: Apply) -> bool:
@@ -281,30 +288,42 @@ def _part_on_host(node: Apply) -> frozenset[int]:
 
 
 def _is_array(node: Apply, number: int) -> bool:
-    """Return whether an input of an index expression is an array."""
+    """Return whether an input of an index expression is an array, or an index beside arrays."""
     op: Any = node.op
+    indices = (ARRAY, SYMBOL) if ARRAY in op.pattern else (ARRAY,)
     kinds: list[bool] = []
     for entry in op.pattern:
         parts = entry if isinstance(entry, Slice) else (entry,)
-        kinds += [part == ARRAY for part in parts if part in (ARRAY, "?", "flag")]
+        kinds += [entry in indices for part in parts if part in (ARRAY, SYMBOL, FLAG)]
     return kinds[number]
 
 
-def _split_index(node: Apply, x: Operand, values: Sequence[Any]) -> tuple[Operand, Any, Any]:
-    """Return the view that the slices of an index expression make, and where arrays index it."""
+def _split_index(node: Apply, x: Operand, values: Sequence[Any]) -> Indexed:
+    """Return the view that slices, constants and new axes of an index expression make, and where
+    arrays index it.
+    """
     op: Any = node.op
     rest = iter(values)
     key: list[Any] = []
-    axes, arrays = [], []
-    for axis, entry in enumerate(op.pattern):
-        if entry == ARRAY:
+    axes, arrays, indices = [], [], []
+    axis = 0
+    for place, entry in enumerate(op.pattern):
+        if entry in (ARRAY, SYMBOL) or isinstance(entry, int):
+            indices.append(place)
+        if entry in (ARRAY, SYMBOL):
             axes.append(axis)
             arrays.append(next(rest))
             key.append(slice(None))
-        else:
-            key.append(slice(*(int(next(rest)) if p == "?" else p for p in entry)))
+        elif isinstance(entry, Slice):
+            key.append(slice(*(int(next(rest)) if p == SYMBOL else p for p in entry)))
+        elif entry != NOTHING:
+            key.append(None if entry == NEW else entry)
+        axis += entry != NOTHING and not isinstance(entry, int)
     shadow = _shadow(x)
-    return _seen(x, shadow, shadow[tuple(key)]), axes, arrays
+    view = _seen(x, shadow, shadow[tuple(key)])
+    # Constants are indices, too: arrays apart from them are apart from one another.
+    adjacent = indices == [*range(indices[0], indices[-1] + 1)]
+    return Indexed(view, tuple(axes), tuple(arrays), adjacent)
 
 
 def _plan_read(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -314,8 +333,7 @@ def _plan_read(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[
         return [read_at(planner, _part_of(given[0], where.pattern, where.values), where)]
     if ARRAY not in op.pattern:
         return [_part_of(given[0], op.pattern, given[1:])]
-    x, axes, arrays = _split_index(node, given[0], given[1:])
-    return [plan_gather(planner, x, axes, arrays)]
+    return [plan_gather(planner, _split_index(node, given[0], given[1:]))]
 
 
 def _plan_write(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -324,24 +342,29 @@ def _plan_write(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence
     z = planner.new(x.dtype, x.shape)
     plan_copy(planner, z, x)
     if ARRAY in op.pattern:
-        part, axes, arrays = _split_index(node, z, rest)
-        plan_scatter(planner, part, y, axes, arrays, op.set)
+        indexed = _split_index(node, z, rest)
+        plan_scatter(planner, indexed, _stretched(node, y, indexed.selection().shape), op.set)
         return [z]
-    known = node.inputs[1].type.shape
     if any(isinstance(given[i], Operand) for i in positions_of_step(node)):
         where = split_positions(op.pattern, rest)
-        write_at(planner, _part_of(z, where.pattern, where.values), y, known, where, op.set)
+        view = _part_of(z, where.pattern, where.values)
+        lengths = [n for axis, n in enumerate(view.shape) if axis not in where.axes]
+        write_at(planner, view, _stretched(node, y, lengths), where, op.set)
         return [z]
     part = _part_of(z, op.pattern, rest)
-    steps = []
-    for axis, n in enumerate(part.shape):
+    _write_part(planner, part, _stretched(node, y, part.shape), op.set)
+    return [z]
+
+
+def _stretched(node: Apply, y: Operand, shape: Sequence[int]) -> Operand:
+    """Return y stretched to the shape of the part of x that it goes to."""
+    known = node.inputs[1].type.shape
+    for axis, n in enumerate(shape):
         if y.shape[axis] != n and known[axis] != 1:
             raise ShapeError(
-                f"{op}: y has shape {y.shape}, the part of x that it goes to {part.shape}"
+                f"{node.op}: y has shape {y.shape}, the part of x that it goes to {tuple(shape)}"
             )
-        steps.append(0 if known[axis] == 1 else y.strides[axis])
-    _write_part(planner, part, y.view(part.shape, steps), op.set)
-    return [z]
+    return y.view(shape, [0 if k == 1 else s for k, s in zip(known, y.strides, strict=True)])
 
 
 def _write_part(planner: Planner, part: Operand, y: Operand, replaces: bool) -> None:
@@ -464,6 +487,31 @@ def _plan_running(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequen
     return [plan_running(planner, given[0], op.axis, op.mode == "add", dtype)]
 
 
+# -- sorting
+
+
+def _plan_sort(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    return [plan_sort(planner, given[0], op.axis, positions=isinstance(op, Argsort))]
+
+
+def _plan_topk(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    x, k = given[0], int(given[1])
+    op.check(k, x.shape)
+    return [plan_sort(planner, x, op.axis, positions=True, descending=k > 0, kept=abs(k))]
+
+
+def _plan_search(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    x, v = given
+    return [plan_search(planner, x, v, op.side == "right")]
+
+
+def _searches(node: Apply) -> bool:
+    return _is_real(node) and node.inputs[0].dtype == node.inputs[1].dtype
+
+
 _view = DeviceLowering(_plan_view, is_view=True)
 TABLE: dict[type, DeviceLowering] = {
     **dict.fromkeys(FORMULAS, DeviceLowering(_plan_formula, accepts=_has_nests)),
@@ -472,6 +520,7 @@ TABLE: dict[type, DeviceLowering] = {
     ForgetLengths: _view,
     SpecifyShape: _view,
     SameLengths: _view,
+    MaskFits: DeviceLowering(_plan_view, _all_but(0), is_view=True),
     Split: DeviceLowering(_plan_view, _all_but(0), is_view=True),
     Shape: DeviceLowering(_plan_length, is_view=True),
     ShapeI: DeviceLowering(_plan_length, is_view=True),
@@ -489,6 +538,10 @@ TABLE: dict[type, DeviceLowering] = {
     ),
     ArgReduce: DeviceLowering(_plan_arg, accepts=_is_real),
     CumOp: DeviceLowering(_plan_running, accepts=_is_real),
+    Sort: DeviceLowering(_plan_sort, accepts=_is_real),
+    Argsort: DeviceLowering(_plan_sort, accepts=_is_real),
+    ArgTopK: DeviceLowering(_plan_topk, _all_but(0), _is_real),
+    SearchSorted: DeviceLowering(_plan_search, accepts=_searches),
     Dot: DeviceLowering(_plan_dot, accepts=_multiplies),
     MatrixChain: DeviceLowering(_plan_chain, accepts=_multiplies),
     BatchedDot: DeviceLowering(_plan_batched, accepts=_multiplies),

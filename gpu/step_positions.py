@@ -7,8 +7,7 @@ from typing import Any
 
 from symcomp.core.node import Apply
 from symcomp.core.record import record
-from symcomp.errors import ShapeError
-from symcomp.gpu.kernels.indexing import plan_gather, plan_scatter, selection
+from symcomp.gpu.kernels.indexing import Indexed, plan_gather, plan_scatter
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import (
@@ -83,35 +82,13 @@ def split_positions(pattern: IndexPattern, values: Sequence[Any]) -> StepPositio
 
 def read_at(planner: Planner, view: Operand, where: StepPositions) -> Operand:
     """Emit reading a view at positions."""
-    z = plan_gather(planner, view, where.axes, where.arrays)
-    (extra,) = selection(view.shape, where.axes, [1]).positions
-    kept = [a for a in range(z.ndim) if a != extra]
-    return z.view([z.shape[a] for a in kept], [z.strides[a] for a in kept])
+    z = plan_gather(planner, Indexed(view, where.axes, where.arrays, adjacent=False))
+    return z.view(z.shape[1:], z.strides[1:])
 
 
 def write_at(
-    planner: Planner,
-    view: Operand,
-    y: Operand,
-    known: Sequence[int | None],
-    where: StepPositions,
-    replaces: bool,
+    planner: Planner, view: Operand, y: Operand, where: StepPositions, replaces: bool
 ) -> None:
-    """Emit writing y, or adding it, to a view at positions.
-
-    Parameters
-    ----------
-    known : sequence of int or None
-        The lengths of y in its type; along those of 1 it is stretched.
-    """
-    chosen = selection(view.shape, where.axes, [1])
-    (extra,) = chosen.positions
-    lengths = [n for a, n in enumerate(chosen.shape) if a != extra]
-    if any(m != n and one != 1 for m, n, one in zip(y.shape, lengths, known, strict=True)):
-        raise ShapeError(
-            f"{planner.label}: y has shape {y.shape}, the part of x that it goes to "
-            f"{tuple(lengths)}"
-        )
-    shape = [*y.shape[:extra], 1, *y.shape[extra:]]
-    strides = [*y.strides[:extra], 0, *y.strides[extra:]]
-    plan_scatter(planner, view, y.view(shape, strides), where.axes, where.arrays, replaces)
+    """Emit writing y, or adding it, to a view at positions; y has the shape of what it goes to."""
+    at = Indexed(view, where.axes, where.arrays, adjacent=False)
+    plan_scatter(planner, at, y.view([1, *y.shape], [0, *y.strides]), replaces)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.errors import ShapeError
 from symcomp.gpu.formulas import contiguous
@@ -17,9 +18,8 @@ from symcomp.gpu.kernels.convolution import (
     kernel_factors,
     plan_factors,
 )
-from symcomp.gpu.kernels.indexing import plan_gather, plan_scatter
+from symcomp.gpu.kernels.indexing import Indexed, plan_gather, plan_scatter
 from symcomp.gpu.kernels.pooling import plan_max, plan_spread, plan_sum, plan_unpool
-from symcomp.gpu.kernels.products import WORK
 from symcomp.gpu.lowerings import DeviceLowering
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
@@ -32,7 +32,7 @@ def _after(first: int) -> Any:
 
 
 def _convolves(node: Apply) -> bool:
-    return node.outputs[0].dtype in WORK
+    return dtypes.is_float(node.outputs[0].dtype)
 
 
 def _plan_convolve(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -102,7 +102,9 @@ def _plan_at_positions(planner: Planner, node: Apply, given: Sequence[Any]) -> S
     x, where = (_planes(planner, v, op.ndim) for v in given)
     if x.shape[0] != where.shape[0]:
         raise ShapeError(f"{op}: x has shape {given[0].shape}, the positions {given[1].shape}")
-    found = plan_gather(planner, x, (0, 1), (_numbers(planner, x.shape[0]), where))
+    found = plan_gather(
+        planner, Indexed(x, (0, 1), (_numbers(planner, x.shape[0]), where), adjacent=True)
+    )
     z = planner.new(x.dtype, given[1].shape)
     return [found.view(z.shape, z.strides)]
 
@@ -124,7 +126,7 @@ def _plan_to_positions(planner: Planner, node: Apply, given: Sequence[Any]) -> S
     flat = _planes(planner, x, op.ndim)
     places, values = _planes(planner, where, op.ndim), _planes(planner, g, op.ndim)
     numbers = _numbers(planner, flat.shape[0])
-    plan_scatter(planner, flat, values, (0, 1), (numbers, places), False)
+    plan_scatter(planner, Indexed(flat, (0, 1), (numbers, places), adjacent=True), values, False)
     return [x]
 
 

@@ -10,7 +10,7 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Constant, Variable
 from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import MissingInputError
-from symcomp.ops.random.state import RandomType
+from symcomp.ops.random.state import is_state
 from symcomp.scan.arguments import (
     SequenceArgument,
     State,
@@ -242,7 +242,7 @@ class Draft:
                     found = True
 
     def _was_drawn_from(self, state: Variable) -> bool:
-        return isinstance(state.type, RandomType) and state in self._invariants.drawn_from
+        return is_state(state.type) and state in self._invariants.drawn_from
 
     def build(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 from symcomp.core.node import Constant, Variable
 from symcomp.core.walk import graph_inputs, toposort
 from symcomp.ops.control.regions import ALWAYS, place
-from symcomp.ops.random.state import RandomType
+from symcomp.ops.random.state import is_state
 
 
 class Invariants:
@@ -52,7 +52,7 @@ class Invariants:
         of a passed variable contains the draws that it depends on.
         """
         leaves = graph_inputs(x for x in self._own if x.owner is not None)
-        states = {x for x in leaves if isinstance(x.type, RandomType)} - self._shared
+        states = {x for x in leaves if is_state(x.type)} - self._shared
         return frozenset(states | (set() if self._outer is None else self._outer.drawn_from))
 
     @contextmanager

@@ -221,6 +221,12 @@ OPTIONS = (
         most=10_000,
     ),
     Option(
+        "random_generator",
+        "pcg64",
+        ("pcg64", "philox"),
+        "What streams of random numbers draw with: NumPy's PCG64, or Philox, on devices, too.",
+    ),
+    Option(
         "on_unused_input",
         "raise",
         ("raise", "warn", "ignore"),
@@ -290,6 +296,7 @@ class Config:
     device: str
     gpu_check: bool
     most_plans: int
+    random_generator: str
     on_unused_input: str
     nan_guard: str
     exception_verbosity: str

@@ -312,6 +312,10 @@ class Driver(ABC):
         """Enqueue a copy to an array in C order, which is filled after the next ``wait``."""
 
     @abstractmethod
+    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
+        """Enqueue a copy on the device, of bytes that do not overlap."""
+
+    @abstractmethod
     def mark(self) -> Event:
         """Enqueue an event."""
 

@@ -22,7 +22,9 @@ def _stored(dtype: str) -> str:
     return "_Float16" if dtype == "float16" else C_TYPES[dtype]
 
 
-def _offsets(index: str, lengths: Sequence[str], first: int, arrays: Sequence[int]) -> list[str]:
+def offset_lines(
+    index: str, lengths: Sequence[str], first: int, arrays: Sequence[int]
+) -> list[str]:
     """Return lines that add the offset of an element, by its number, to ``o`` of each array."""
     lines = [f"int64_t rest_{index} = {index};"]
     for axis in range(len(lengths) - 1, -1, -1):
@@ -56,8 +58,8 @@ def extreme_kernel(dtype: str, largest: bool, kept: int, reduced: int) -> CudaKe
     parameters = [f"const int64_t {name}" for name in numbers]
     parameters.append("const addresses<2> data")
     parameters += [f"const steps<int64_t, 2> step{a}" for a in range(kept + reduced)]
-    outer = _offsets("o", ["results", *(f"m{a}" for a in range(1, kept))], 0, [0])
-    inner = _offsets("j", ["count", *(f"r{a}" for a in range(1, reduced))], kept, [1])
+    outer = offset_lines("o", ["results", *(f"m{a}" for a in range(1, kept))], 0, [0])
+    inner = offset_lines("j", ["count", *(f"r{a}" for a in range(1, reduced))], kept, [1])
     inner = [line.replace("[1]", "[0]") for line in inner]  # o1 is where element j lies in x
     take = f"if (place < 0 || ({better}) || (({equal}) && at < place))"
     lines = [
@@ -138,7 +140,7 @@ def running_kernel(given: str, dtype: str, adds: bool, rank: int) -> CudaKernel:
     parameters = [f"const int64_t {name}" for name in numbers]
     parameters.append("const addresses<2> data")
     parameters += [f"const steps<int64_t, 2> step{a}" for a in range(rank)]
-    outer = _offsets("o", ["lines", *(f"m{a}" for a in range(1, rank))], 0, [0, 1])
+    outer = offset_lines("o", ["lines", *(f"m{a}" for a in range(1, rank))], 0, [0, 1])
     total = f"total {'+' if adds else '*'} x"
     total = f"half_of({total})" if dtype == "float16" else f"({t})({total})"
     value = converted(

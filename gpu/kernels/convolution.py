@@ -15,8 +15,9 @@ from itertools import product
 from math import gcd, prod
 
 from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.codegen.functions.c_scalars import STORED
 from symcomp.core.record import record
-from symcomp.gpu.kernels.products import DEPTH, GAP, SQUARE, STORED, THREADS, TILE, WORK
+from symcomp.gpu.kernels.products import DEPTH, GAP, SQUARE, THREADS, TILE, WORK
 from symcomp.gpu.planner import Operand, Planner, blocks_for
 from symcomp.ops.windows.geometry import Geometry
 

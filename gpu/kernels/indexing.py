@@ -1,7 +1,7 @@
 """Reading and writing at positions: arrays of integers index some axes, the others are whole.
 
-Writing is in the order of the positions, also where some occur twice: they are sorted, as pairs
-with their numbers, and one thread writes all values that go to one place.
+Writing is in the order of the positions, also where some occur twice: they are sorted by their
+places, and one thread writes all values that go to one place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 from symcomp.codegen.cuda.text import CudaKernel, named
 from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.core.record import record
-from symcomp.gpu.planner import LARGEST_32, Operand, Planner, blocks_for
+from symcomp.gpu.kernels.sorting import plan_sort
+from symcomp.gpu.planner import Operand, Planner, blocks_for
 
 THREADS = 256
 _WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "literal"}
@@ -42,11 +43,21 @@ class Selection:
     positions: tuple[int, ...]
 
 
-def selection(shape: Sequence[int], axes: Sequence[int], positions: Sequence[int]) -> Selection:
-    """Return what NumPy selects of an array of a shape, ``axes`` of which are indexed by arrays
-    that broadcast to the shape ``positions``.
+def selection(
+    shape: Sequence[int], axes: Sequence[int], positions: Sequence[int], adjacent: bool
+) -> Selection:
+    """Return what NumPy selects of an array of a shape.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    axes : sequence of int
+        The axes with index arrays.
+    positions : sequence of int
+        The shape to which the arrays broadcast.
+    adjacent : bool
+        Whether the axes of positions replace the indexed axes; else they are the first ones.
     """
-    adjacent = list(axes) == list(range(axes[0], axes[-1] + 1))
     first = axes[0] if adjacent else 0
     rest = [a for a in range(len(shape)) if a not in axes]
     before, after = (rest[:first], rest[first:]) if adjacent else ([], rest)
@@ -126,12 +137,38 @@ def gather_kernel(itemsize: int, dtypes: tuple[str, ...], rank: int) -> CudaKern
     return _kernel(numbers, 2 + len(dtypes), rank, body)
 
 
-def plan_gather(
-    planner: Planner, x: Operand, axes: Sequence[int], arrays: Sequence[Operand]
-) -> Operand:
-    """Emit reading x where ``arrays`` index ``axes``; return the selection."""
-    shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    chosen = selection(x.shape, axes, shape)
+@record
+class Indexed:
+    """A view of an array, the axes of it that arrays index, these arrays, and their shape.
+
+    Attributes
+    ----------
+    view : Operand
+    axes : tuple of int
+    arrays : tuple of Operand
+        Integers; they broadcast.
+    adjacent : bool
+        See ``selection``.
+    """
+
+    view: Operand
+    axes: tuple[int, ...]
+    arrays: tuple[Operand, ...]
+    adjacent: bool
+
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape to which the arrays broadcast."""
+        return np.broadcast_shapes(*(a.shape for a in self.arrays))
+
+    def selection(self) -> Selection:
+        """Return the layout of the selection from the view."""
+        return selection(self.view.shape, self.axes, self.shape(), self.adjacent)
+
+
+def plan_gather(planner: Planner, indexed: Indexed) -> Operand:
+    """Emit reading at positions; return the selection."""
+    x, axes, arrays = indexed.view, indexed.axes, indexed.arrays
+    chosen = indexed.selection()
     z = planner.new(x.dtype, chosen.shape)
     if z.size == 0:
         return z
@@ -163,37 +200,18 @@ def _index_step(array: Operand, chosen: Selection, axis: int) -> int:
 
 @cache
 def keys_kernel(dtypes: tuple[str, ...], rank: int) -> CudaKernel:
-    """Return the kernel that leaves the place and the number of each position, in one word."""
-    numbers = ["n", "count", *(f"n{x}" for x in range(1, rank))]
+    """Return the kernel that writes the place of each position, in bytes; ~0 if it is outside."""
+    numbers = ["n", *(f"n{x}" for x in range(1, rank))]
     numbers += [name for k in range(len(dtypes)) for name in (f"length{k}", f"stride{k}")]
     place = " + ".join(f"(uint64_t)(at{k} * stride{k})" for k in range(len(dtypes)))
     body = [
         "uint64_t *const keys = (uint64_t *)data[0];",
         "keys[i] = ~0ULL;",
-        "if (i >= count)",
-        "    continue;",
         *_unravel_lines(rank),
         *_position_lines(dtypes, rank, 1, "continue;"),
-        f"keys[i] = ({place}) << 32 | (uint64_t)i;",
+        f"keys[i] = {place};",
     ]
     return _kernel(numbers, 1 + len(dtypes), rank, body)
-
-
-@cache
-def sort_kernel() -> CudaKernel:
-    """Return the kernel of one step of a bitonic sort of words, whose number is a power of two."""
-    body = [
-        "uint64_t *const keys = (uint64_t *)data[0];",
-        "const int64_t j = i ^ distance;",
-        "if (j > i) {",
-        "    const uint64_t x = keys[i], y = keys[j];",
-        "    if ((x > y) == ((i & block) == 0)) {",
-        "        keys[i] = y;",
-        "        keys[j] = x;",
-        "    }",
-        "}",
-    ]
-    return _kernel(["n", "block", "distance"], 1, 0, body, ticket=False)
 
 
 @cache
@@ -217,8 +235,10 @@ def scatter_kernel(dtype: str, replaces: bool, rank: int, moved: int) -> CudaKer
     numbers += [f"c{x}" for x in range(1, moved)]
     lines = [
         "const uint64_t *const keys = (const uint64_t *)data[2];",
-        "const int64_t s = i / columns, place = (int64_t)(keys[s] >> 32);",
-        "if (keys[s] == ~0ULL || (s > 0 && (int64_t)(keys[s - 1] >> 32) == place))",
+        "const int64_t *const order = (const int64_t *)data[3];",
+        "const int64_t s = i / columns;",
+        "const uint64_t place = keys[order[s]];",
+        "if (place == ~0ULL || (s > 0 && keys[order[s - 1]] == place))",
         "    continue;",
         "int64_t column = i % columns, to = 0, from = 0;",
     ]
@@ -234,10 +254,8 @@ def scatter_kernel(dtype: str, replaces: bool, rank: int, moved: int) -> CudaKer
     lines += [
         f"{stored} *const z = ({stored} *)(data[0] + place + to);",
         f"{work} total = ({work})*z;",
-        "for (int64_t e = s; e < count && keys[e] != ~0ULL; e++) {",
-        "    if ((int64_t)(keys[e] >> 32) != place)",
-        "        break;",
-        "    int64_t number = (int64_t)(uint32_t)keys[e], at = from;",
+        "for (int64_t e = s; e < count && keys[order[e]] == place; e++) {",
+        "    int64_t number = order[e], at = from;",
         *(
             f"    at += {f'number % m{x}' if x else 'number'} * step{x}[1];"
             + (f" number /= m{x};" if x else "")
@@ -248,66 +266,54 @@ def scatter_kernel(dtype: str, replaces: bool, rank: int, moved: int) -> CudaKer
         "}",
         f"*z = ({stored})total;",
     ]
-    return _kernel(numbers, 3, rank + moved, lines, ticket=False)
+    return _kernel(numbers, 4, rank + moved, lines, ticket=False)
 
 
-def fits_scatter(x: Operand, count: int) -> bool:
-    """Return whether offsets and numbers have 32 bits each."""
-    span = sum((n - 1) * abs(s) for n, s in zip(x.shape, x.strides, strict=True) if n)
-    return max(span, count) < LARGEST_32
-
-
-def plan_scatter(
-    planner: Planner, z: Operand, y: Operand, axes: Sequence[int], arrays: Sequence[Operand],
-    replaces: bool,
-) -> None:  # fmt: skip
-    """Emit writing y to z, in C order, where ``arrays`` index ``axes``.
+def plan_scatter(planner: Planner, indexed: Indexed, y: Operand, replaces: bool) -> None:
+    """Emit writing y at positions.
 
     Parameters
     ----------
-    z, y : Operand
-        y has the rank of the selection; lengths of 1 are stretched.
+    planner : Planner
+    indexed : Indexed
+        Of an array in C order.
+    y : Operand
+        Of the shape of the selection; lengths of 1 are stretched.
     replaces : bool
         Whether elements are set, to the last where positions occur twice; else added.
     """
-    shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    chosen = selection(z.shape, axes, shape)
+    z, axes, arrays = indexed.view, indexed.axes, indexed.arrays
+    shape, chosen = indexed.shape(), indexed.selection()
     count = int(np.prod(shape, dtype=np.int64))
     if count == 0 or 0 in chosen.shape:
         return
-    keys = _sorted_keys(planner, z, chosen, axes, arrays, count)
+    keys = _keys(planner, z, chosen, axes, arrays, count)
+    order = plan_sort(planner, keys, 0, positions=True)
     rank = len(shape)
     others = [a for a in range(len(chosen.shape)) if a not in chosen.positions]
     y_step = [0 if n == 1 else s for n, s in zip(y.shape, y.strides, strict=True)]
-    rows = [[0, y_step[a], 0] for a in chosen.positions]
-    rows += [[z.strides[chosen.whole[a]], y_step[a], 0] for a in others]
+    rows = [[0, y_step[a], 0, 0] for a in chosen.positions]
+    rows += [[z.strides[chosen.whole[a]], y_step[a], 0, 0] for a in others]
     lengths = [chosen.shape[a] for a in others]
     columns = int(np.prod(lengths, dtype=np.int64))
     n = count * columns
     numbers = [n, count, columns, *shape[1:], *lengths[1:]]
     kernel = scatter_kernel(z.dtype, replaces, rank, len(others))
-    planner.launch(kernel, [blocks_for(n, THREADS)], numbers, [z, y, keys], rows)
+    planner.launch(kernel, [blocks_for(n, THREADS)], numbers, [z, y, keys, order], rows)
 
 
-def _sorted_keys(
+def _keys(
     planner: Planner, z: Operand, chosen: Selection, axes: Sequence[int],
     arrays: Sequence[Operand], count: int,
 ) -> Operand:  # fmt: skip
-    padded = 1 << max(0, count - 1).bit_length()
-    keys = planner.new("uint64", [padded])
+    """Emit the places of positions in z."""
+    keys = planner.new("uint64", [count])
     shape = [chosen.shape[a] for a in chosen.positions]
     rows = [[0, *(_index_step(a, chosen, axis) for a in arrays)] for axis in chosen.positions]
-    numbers = [padded, count, *shape[1:]]
+    numbers = [count, *shape[1:]]
     for axis in axes:
         numbers += [z.shape[axis], z.strides[axis]]
-    blocks = [blocks_for(padded, THREADS)]
     kernel = keys_kernel(tuple(a.dtype for a in arrays), len(shape))
+    blocks = [blocks_for(count, THREADS)]
     planner.launch(kernel, blocks, numbers, [keys, *arrays], rows, ticket=planner.label)
-    block = 2
-    while block <= padded:
-        distance = block // 2
-        while distance:
-            planner.launch(sort_kernel(), blocks, [padded, block, distance], [keys])
-            distance //= 2
-        block *= 2
     return keys

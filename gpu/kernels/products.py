@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.codegen.functions.c_scalars import STORED
 from symcomp.core.record import record
 from symcomp.gpu.planner import Operand, Planner
 
@@ -18,10 +19,14 @@ TILE, SQUARE, DEPTH = 64, 4, 16
 # Rows and columns between the results of a thread.
 GAP = TILE // SQUARE
 THREADS = GAP * GAP
-#: The C type that products are computed in, by dtype.
-WORK = {"float16": "float", "float32": "float", "float64": "double"}
-#: The C type of elements in memory, by dtype.
-STORED = {"float16": "_Float16", "float32": "float", "float64": "double"}
+# Of the grid along its third axis.
+MOST_BATCHES = 65535
+#: The C type that products are computed in, by dtype; those of integers wrap around.
+WORK = {
+    "float16": "float", "float32": "float", "float64": "double", "int64": "uint64_t",
+    "uint64": "uint64_t", "bool": "uint32_t",
+    **{f"{sign}int{bits}": "uint32_t" for sign in ("", "u") for bits in (8, 16, 32)},
+}  # fmt: skip
 _NUMBERS = (
     "m", "n", "k", "a_row", "a_column", "a_batch", "b_row", "b_column", "b_batch",
     "c_row", "c_column", "c_batch", "z_row", "z_column", "z_batch",
@@ -43,14 +48,19 @@ def product_kernel(dtype: str, has_alpha: bool, has_c: bool) -> CudaKernel:
 
     Parameters
     ----------
-    dtype : {"float16", "float32", "float64"}
+    dtype : str
+        A key of ``WORK``.
     has_alpha : bool
         Whether the product is scaled.
     has_c : bool
         Whether a scaled array is added; it is not read where its factor is 0.
     """
     t, s = WORK[dtype], STORED[dtype]
-    fma = "__builtin_fmaf" if t == "float" else "__builtin_fma"
+    x, y = f"left[d][y + {GAP} * i]", f"right[d][x + {GAP} * j]"
+    total = {
+        "float": f"__builtin_fmaf({x}, {y}, total[i][j])",
+        "double": f"__builtin_fma({x}, {y}, total[i][j])",
+    }.get(t, f"total[i][j] | ({x} & {y})" if dtype == "bool" else f"total[i][j] + {x} * {y}")
     arrays = 3 + has_alpha + 2 * has_c
     alpha = f"const {t} alpha = *(const {s} *)data[3];" if has_alpha else ""
     beta = f"const {t} beta = *(const {s} *)data[{3 + has_alpha}];" if has_c else ""
@@ -94,8 +104,7 @@ extern "C" __global__ void NAME({numbers}, const addresses<{arrays}> data)
         for (int d = 0; d < {DEPTH}; d++)
             for (int i = 0; i < {SQUARE}; i++)
                 for (int j = 0; j < {SQUARE}; j++)
-                    total[i][j] = {fma}(left[d][y + {GAP} * i], right[d][x + {GAP} * j],
-                                        total[i][j]);
+                    total[i][j] = {total};
         __syncthreads();
     }}
     {alpha}
@@ -141,7 +150,16 @@ def plan_product(
     tiles = -(-m // TILE) * -(-n // TILE)
     batches = z.shape[0] if z.ndim == 3 else 1
     numbers = [m, n, k, *(s for row in steps for s in row)]
-    planner.launch(kernel, [tiles, 1, batches], numbers, operands)
+    for first in range(0, batches, MOST_BATCHES):
+        part = [_from_batch(x, first) for x in operands]
+        planner.launch(kernel, [tiles, 1, min(MOST_BATCHES, batches - first)], numbers, part)
+
+
+def _from_batch(x: Operand, first: int) -> Operand:
+    """Return the matrices of a stack from one on; other operands as they are."""
+    if x.ndim < 3 or not first:
+        return x
+    return x.view((x.shape[0] - first, *x.shape[1:]), x.strides, first * x.strides[0])
 
 
 def _steps(x: Operand) -> tuple[int, int, int]:

@@ -10,12 +10,13 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.source import made_for
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.elementwise.scalar_math import second
-from symcomp.ops.indexing.index import IncSubtensor, Subtensor
-from symcomp.ops.indexing.index_pattern import NEW, SYMBOL, Slice, left_out
+from symcomp.ops.indexing.index import IncSubtensor, Nonzero, Subtensor
+from symcomp.ops.indexing.index_pattern import ARRAY, NEW, SYMBOL, MaskFits, Slice, left_out
 from symcomp.ops.linalg.products import Dot
 from symcomp.ops.shapes.alloc import Alloc
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.dimshuffle import DimShuffle, dimshuffle
 from symcomp.ops.shapes.join import Join
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import RuleSet, computed_by, rule
@@ -287,9 +288,48 @@ def read_of_alloc(node: Apply, graph: Any) -> Any:
     return Alloc()(alloc.inputs[0], *(as_tensor_variable(n, dtype="int64") for n in lengths))
 
 
+@rule(IncSubtensor, why="a mask tells where values go without positions")
+def write_at_mask(node: Apply, graph: Any) -> Any:
+    """set_subtensor(x[mask], y) -> switch(mask, y, x), where all elements get one y; for
+    inc_subtensor switch(mask, x + y, x)
+    """
+    op, (x, y, *places) = node.op, node.inputs
+    if op.inplace or not places or any(e not in (ARRAY, WHOLE) for e in op.pattern):
+        return None
+    axes = [a for a, entry in enumerate(op.pattern) if entry == ARRAY]
+    first, mask = axes[0], _mask_of(places, axes, x, graph)
+    if mask is None or axes != [*range(first, first + mask.ndim)] or y.type.shape[first] != 1:
+        return None
+    after = range(first + 1, y.ndim)
+    value = dimshuffle(y, *range(first), *("x",) * mask.ndim, *after)
+    value = value if op.set else x + value
+    where = dimshuffle(mask, *("x",) * first, *range(mask.ndim), *("x",) * len(after))
+    return switch(where, value, x) if value.dtype == x.dtype else None
+
+
+def _mask_of(places: Any, axes: Any, x: Any, graph: Any) -> Any:
+    """Return the mask whose positions index axes of x, with its lengths checked; None if there is
+    none.
+    """
+    fits = computed_by(places[0], MaskFits)
+    made = [computed_by(p, Nonzero) for p in (fits.inputs[0] if fits else places[0], *places[1:])]
+    if made[0] is None or any(node is not made[0] for node in made):
+        return None
+    mask: Any = made[0].inputs[0]
+    pairs = list(zip(range(mask.ndim), axes, strict=False))
+    if mask.dtype != "bool" or len(axes) != mask.ndim or any(
+        (mask.type.shape[a] == 1) != (x.type.shape[b] == 1) for a, b in pairs
+    ):
+        return None
+    if fits is None or all(shapes_of(graph).same(mask, a, x, b) for a, b in pairs):
+        return mask
+    return fits.op(mask, *fits.inputs[1:])
+
+
 INDEXING = RuleSet(
     [
         whole_slice, read_of_write, read_of_elemwise, read_of_read, read_of_new_axis,
         read_of_product, read_of_join, read_of_alloc, add_to_zeros, scale_rows, negate_rows,
+        write_at_mask,
     ]
 )  # fmt: skip

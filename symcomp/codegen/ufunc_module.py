@@ -16,11 +16,11 @@ from symcomp.ops.nnet import functions as _nnet  # noqa: F401 - its rows
 
 MODULE = "symcomp.ops._compiled_ufuncs"
 FLOATS = ("float16", "float32", "float64")
-# The arguments of functions of ``special.h`` whose rows have parameters, which come first.
+# The arguments of functions of ``extended.h`` whose rows have parameters, which come first.
 WITH_PARAMETERS = {
-    "exp_moment": ("(int)x", "(long double)y"),
-    "over_argument": ("(int)x", "(int)y", "(long double)w"),
-    "spherical_jn": ("(int)x", "(long double)y"),
+    "exp_moment": ("(int)x", "(WIDER)y"),
+    "over_argument": ("(int)x", "(int)y", "(WIDER)w"),
+    "spherical_jn": ("(int)x", "(WIDER)y"),
 }
 _INCLUDES = "\n".join(
     f"#include <{name}>" for name in ("Python.h", "numpy/arrayobject.h", "numpy/ufuncobject.h")

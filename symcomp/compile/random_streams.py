@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from symcomp.compile.random_state import RandomSharedVariable
+from symcomp.compile.shared import TensorSharedVariable, shared
+from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
@@ -15,7 +17,7 @@ from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.random import continuous, discrete, vectors
 from symcomp.ops.random.ranges import check_ranges
-from symcomp.ops.random.state import RandomType, seeded
+from symcomp.ops.random.state import RandomType, require_generator, seeded, seeded_counter
 from symcomp.ops.shapes.shape import shape_tuple
 
 
@@ -27,20 +29,26 @@ class Streams:
     seed : int or sequence of int, optional
         Equal seeds, and equal draws in equal order, give equal numbers. None: another seed each
         time, from the operating system.
+    generator : {"pcg64", "philox"}, optional
+        By default ``config.random_generator``. Philox is counter-based: it draws the same numbers
+        on devices, where the states are made that are made while ``config.device`` is one.
 
     Attributes
     ----------
-    state_updates : list of (RandomSharedVariable, Variable)
+    generator : str
+    state_updates : list of (shared variable, Variable)
         For each draw its state, and the state after it.
     """
 
-    def __init__(self, seed: Any = None) -> None:
+    def __init__(self, seed: Any = None, generator: str | None = None) -> None:
         seeded(seed)  # raises if the seed is not valid
+        self.generator = config.random_generator if generator is None else generator
+        require_generator(self.generator)
         self._seed = seed
         # States with one seed differ in their keys; a stream without seed draws one when it is
         # made.
         self._entropy = seed if seed is not None else [int(n) for n in seeded(None)]
-        self.state_updates: list[tuple[RandomSharedVariable, Variable]] = []
+        self.state_updates: list[tuple[TensorSharedVariable, Variable]] = []
 
     def gen(self, distribution: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Make a draw with a new state.
@@ -66,15 +74,26 @@ class Streams:
         >>> symcomp.function([], z)().shape
         (3,)
         """
-        words = seeded(self._entropy, (len(self.state_updates),))
-        state = RandomSharedVariable(RandomType(), words)
+        state = self._new_state()
         after, z = distribution(state, *args, **kwargs)
         state.default_update = after
         self.state_updates.append((state, after))
         z.rng, z.update = state, (state, after)
         return z
 
-    def updates(self) -> list[tuple[RandomSharedVariable, Variable]]:
+    def _words(self, number: int) -> Any:
+        """Return the first state of a draw."""
+        make = seeded_counter if self.generator == "philox" else seeded
+        return make(self._entropy, (number,))
+
+    def _new_state(self) -> TensorSharedVariable:
+        words = self._words(len(self.state_updates))
+        if self.generator == "philox":
+            found: Any = shared(words, shape=words.shape, device=config.device)
+            return found
+        return RandomSharedVariable(RandomType(), words)
+
+    def updates(self) -> list[tuple[TensorSharedVariable, Variable]]:
         """Return a copy of ``state_updates``, the updates that functions apply by default."""
         return list(self.state_updates)
 
@@ -88,16 +107,16 @@ class Streams:
         elif self._seed is not None:
             self._entropy = self._seed
         for number, (state, _) in enumerate(self.state_updates):
-            state.set_value(seeded(self._entropy, (number,)))
+            state.set_value(self._words(number))
 
-    def _state_of(self, draw: Any) -> RandomSharedVariable:
+    def _state_of(self, draw: Any) -> TensorSharedVariable:
         state = getattr(draw, "rng", draw)
         if not any(state is known for known, _ in self.state_updates):
             raise KeyError(f"{draw} is no draw of this stream, nor the state of one")
         return state
 
     def __getitem__(self, draw: Any) -> Any:
-        """Return the state of a draw of this stream, as a NumPy generator."""
+        """Return the state of a draw of this stream: a NumPy generator; of Philox, the words."""
         return self._state_of(draw).get_value()
 
     def __setitem__(self, draw: Any, value: Any) -> None:
@@ -120,6 +139,8 @@ class RandomStream(Streams):
     ----------
     seed : int or sequence of int, optional
         None: another one each time.
+    generator : {"pcg64", "philox"}, optional
+        By default ``config.random_generator``.
 
     Examples
     --------
@@ -190,6 +211,8 @@ class RandomStreams(Streams):
     Parameters
     ----------
     seed : int, optional
+    generator : {"pcg64", "philox"}, optional
+        By default ``config.random_generator``.
 
     Examples
     --------
@@ -205,8 +228,8 @@ class RandomStreams(Streams):
 
     default_seed: Any = None
 
-    def __init__(self, seed: Any = None) -> None:
-        super().__init__(self.default_seed if seed is None else seed)
+    def __init__(self, seed: Any = None, generator: str | None = None) -> None:
+        super().__init__(self.default_seed if seed is None else seed, generator)
 
     @property
     def default_instance_seed(self) -> Any:
@@ -304,12 +327,14 @@ def _whole_part(bound: Any) -> Any:
 
 
 class MRG_RandomStreams(RandomStreams):
-    """Theano's ``MRG_RandomStreams``: its methods and defaults; the generator is PCG64.
+    """Theano's ``MRG_RandomStreams``: its methods and defaults; the generator is PCG64 or Philox.
 
     Parameters
     ----------
     seed : int or sequence of 6 int
         By default 12345.
+    generator : {"pcg64", "philox"}, optional
+        By default ``config.random_generator``.
 
     Examples
     --------

@@ -23,12 +23,14 @@ from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Counters, Memory
 from symcomp.gpu.plan import all_calls
+from symcomp.ops.elementwise.scalar_special import gammainc_der
 from symcomp.tensor.signal.pool import pool_2d
 
 ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 IS_LONG = bool(os.environ.get("SYMCOMP_ALL_ARCHS"))
 ARCHS = ALL if IS_LONG else ("sm_90",)
 DTYPES = ("float16", "float32", "float64") if IS_LONG else ("float32",)
+START = np.array([3, 2, 1], "uint64")
 FRAMES = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
 
 
@@ -85,6 +87,15 @@ def record_samples(dtype: str) -> None:
     )
     rows, _ = symcomp.scan(lambda k, h: T.set_subtensor(h[k], x[k, k]), T.arange(4), x[0])
     record([x], [rows], a)
+    record([x], [T.sort(x * 2), T.argsort(x * 2, 0), T.argtopk(x * 2, 2)], a)
+    record([x], [T.sort(x * 2), T.argsort(x * 2)], np.ones((2, 3000), dtype))
+    record([x, y], [T.searchsorted(T.sort(x[0] * 2), y * 2)], a, a)
+    state = T.random.state("state", "philox")
+    # The cosine of double has a stack frame.
+    draws = [T.random.uniform, T.random.exponential]
+    draws += [T.random.normal] if dtype != "float64" else []
+    noise = [draw(state, size=x.shape, dtype=dtype)[1] * x for draw in draws]
+    record([x, state], [*noise, T.random.integers(state, 0, 9, size=x.shape)[1] * x], a, START)
     record([x, y], [T.join(0, x * 2, y), T.set_subtensor((x * 2)[::2, 1:], 0)], a, a)
     record_windows(dtype)
 
@@ -124,6 +135,30 @@ def test_nvcc(recorder: Recorder, arch: str, dtype: str) -> None:
     frames = FRAMES.findall(said)
     assert len(frames) >= len(recorder.wanted)
     assert all(frame == ("0", "0") for frame in frames), said
+
+
+def record_functions_of_doubles() -> None:
+    """Call functions that are not inlined: gamma and error functions, and the cosine."""
+    state = T.random.state("state", "philox")
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    a = np.ones((3, 4))
+    record([x], [T.gamma(x), T.gammaln(x), T.psi(x), T.tri_gamma(x), T.polygamma(3, x)], a)
+    record([x, y], [T.betaln(x, y), T.poch(x, y), gammainc_der(x, y)], a, a)
+    record([x], [T.erfcx(x), T.log_ndtr(x), T.ndtr(x)], a)
+    record([x], [T.logaddexp(x, 0.5), T.logdiffexp(x, 0.5), T.sin(x) / x, T.expm1(x) / x], a)
+    record([x], [symcomp.grad((T.tanh(x) / x).sum(), x)], a)
+    record([x, state], [T.random.normal(state, size=x.shape, dtype="float64")[1] * x], a, START)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvcc_takes_functions_of_doubles(recorder: Recorder, arch: str) -> None:
+    record_functions_of_doubles()
+    nvcc = compiler.find_nvcc()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    text = file_of([kernel.text for kernel in recorder.wanted.values()])
+    assert "g_betaln(" in text and "e_erfcx(" in text
+    nvcc.compile(text, arch, "-Werror", "all-warnings")
 
 
 def test_float_kernels_have_no_double_arithmetic(recorder: Recorder) -> None:

@@ -6,8 +6,11 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
+from symcomp.errors import ShapeError
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.emulator import Emulator
+from symcomp.gpu.kernels import products
+from symcomp.gpu.region import DeviceGraph
 from symcomp.ops.formulas.fused import Fused
 from symcomp.tests.gpu.running import DEVICE, check
 
@@ -95,6 +98,13 @@ def test_writing_at_positions_that_occur_twice(emu: Emulator) -> None:
     check([x, y, i, j], z, [floats(6, 6), floats(40, 6), rows, columns], 16)
 
 
+def test_writing_at_many_positions(emu: Emulator) -> None:
+    x, y, i, j = T.fmatrix("x"), T.fmatrix("y"), T.ivector("i"), T.bvector("j")
+    z = [T.inc_subtensor((x * 2)[i, j], y[:, 0]), T.set_subtensor((x * 2)[i], y)]
+    rows = RNG.integers(-50, 50, 3000).astype("int32"), RNG.integers(0, 3, 3000).astype("int8")
+    check([x, y, i, j], z, [floats(50, 3), floats(3000, 3), *rows], 64, orders=[0, 2])
+
+
 def test_the_gradient_of_an_embedding(emu: Emulator) -> None:
     table, i = T.fmatrix("table"), T.lmatrix("i")
     loss = T.sqr(T.tanh(table)[i].sum(axis=1)).sum()
@@ -136,6 +146,26 @@ def test_products(emu: Emulator, dtype: str, shape: tuple[int, int, int]) -> Non
         16,
         on_host=True,
     )
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
+def test_products_of_integers(emu: Emulator, dtype: str) -> None:
+    x, y = T.tensor(dtype, (None, None)), T.tensor(dtype, (None,) * 3)
+    t, u = T.as_tensor_variable(to_gpu(x, DEVICE)), T.as_tensor_variable(to_gpu(y, DEVICE))
+    z = [T.dot(t, u[0]), T.dot(t, t.T), T.dot(t[0], u[1]), T.batched_dot(u, u.dimshuffle(0, 2, 1))]
+    values = [RNG.integers(0, 2**31, s).astype(dtype) for s in ((9, 20), (3, 20, 7))]
+    values = [v % 2 != 0 for v in values] if dtype == "bool" else values
+    check([x, y], z, values, 0, orders=[0, 1])
+
+
+def test_more_batches_than_a_grid_has(emu: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "MOST_BATCHES", 3)
+    x, y, c = T.ftensor3("x"), T.ftensor3("y"), T.ftensor3("c")
+    z = [T.batched_dot(x, y), c + T.batched_dot(x * 2, y[::-1])]
+    values = [floats(7, 3, 5), floats(7, 5, 6), floats(7, 3, 6)]
+    check([x, y, c], z, values, 16, orders=[0])
 
 
 def test_products_of_any_layout(emu: Emulator) -> None:
@@ -198,3 +228,71 @@ def test_reading_vectors_in_expressions(emu: Emulator) -> None:
     z = [a[i] * x, T.exp(a[i] - x).sum()]
     f = check([a, i, x], z, [floats(4), np.array([3, -1, 0, 0, 2]), floats(5)])
     assert not any(isinstance(node.op, Fused) for node in f.maker.fgraph.nodes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_numbers_and_new_axes_beside_arrays(emu: Emulator, dtype: str) -> None:
+    x, i, j = T.tensor(dtype, (None,) * 4), T.lvector("i"), T.lmatrix("j")
+    n, m = T.lscalar("n"), T.lscalar("m")
+    t = to_gpu(x, DEVICE)
+    keys = [
+        (0, i), (slice(None), 1, i), (1, slice(None), i), (i, 0), (i, slice(None), -1),
+        (n, i), (slice(None), n, i), (n, slice(None), i), (i, n, m), (slice(1, None), i, n),
+        (None, i), (i, None), (i, None, i), (slice(None), None, i, None), (0, None, j),
+        (j, n, slice(None, None, -1)), (i, ..., n), (slice(n, m), i), (n, slice(0, m), j, 1),
+    ]  # fmt: skip
+    values = [(floats(4, 3, 4, 5) * 9).astype(dtype), np.array([2, 0, -1, 2, 2])]
+    values += [np.array([[0, 1], [2, 2]]), 1, 2]
+    check([x, i, j, n, m], [t[key] for key in keys], values, 0, orders=[0])
+    y = T.ones_like(t[0, 0, 0, 0])
+    z = [T.inc_subtensor(t[key], y) for key in keys]
+    z += [T.set_subtensor(t[key], t[key] * 2 + 1) for key in keys]
+    check([x, i, j, n, m], z, values, 0, orders=[0])
+
+
+def test_a_plan_serves_all_numbers_beside_arrays(emu: Emulator) -> None:
+    x, i, n = T.fmatrix("x"), T.lvector("i"), T.lscalar("n")
+    f = check([x, i, n], (x * 2)[n, i] + 1, [floats(4, 3), np.array([0, 2]), 1], 0, orders=[0])
+    value = floats(4, 3)
+    for number in (0, 3, -4, -1):
+        np.testing.assert_array_equal(f(value, [0, 2], number), value[number, [0, 2]] * 2 + 1)
+    region = next(n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph))
+    assert region.program.made == 1
+    with pytest.raises(IndexError, match="index 4 is out of range for an axis of length 4"):
+        f(value, [0, 2], 4)
+
+
+def test_lengths_of_written_values(emu: Emulator) -> None:
+    x, y, i = T.fmatrix("x"), T.fmatrix("y"), T.lvector("i")
+    f = check([x, y, i], T.inc_subtensor((x * 2)[i], y), [floats(4, 3), floats(2, 3), [0, 0]], 2)
+    for shape in ((3, 3), (1, 3), (2, 1)):
+        with pytest.raises(ShapeError, match=r"y has shape .*, the part of x .* \(2, 3\)"):
+            f(floats(4, 3), floats(*shape), [0, 1])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "bool"])
+def test_writing_where_a_mask_is_true(emu: Emulator, dtype: str) -> None:
+    x, m, s = T.tensor(dtype, (None,) * 3), T.tensor("bool", (None, None)), T.scalar("s", dtype)
+    y = T.tensor(dtype, (None,))
+    t, part = to_gpu(x, DEVICE), T.as_tensor_variable(to_gpu(m, DEVICE))
+    whole = T.neq(t, s)
+    z = [T.set_subtensor(t[whole], s), T.inc_subtensor(t[whole], s), T.set_subtensor(t[part], s)]
+    z += [T.inc_subtensor(t[part], y), T.set_subtensor(t[:, part.T], s)]
+    z += [T.set_subtensor(t[whole[:, 0, 0]], s)]
+    values = [(floats(4, 3, 4) * 9).astype(dtype), floats(4, 3) > 0, np.array(1, dtype)]
+    check([x, m, s, y], z, [*values, (floats(4) * 9).astype(dtype)], 0, orders=[0])
+
+
+def test_masks_of_other_lengths(emu: Emulator) -> None:
+    x, m = T.fmatrix("x"), T.tensor("bool", (None, None))
+    z = T.set_subtensor((x * 2)[to_gpu(m, DEVICE)], 1)
+    f = check([x, m], z, [floats(4, 3), floats(4, 3) > 0], 0, orders=[0])
+    for shape in ((4, 1), (1, 3), (3, 4)):
+        with pytest.raises(IndexError, match="axis . of the mask has length"):
+            f(floats(4, 3), floats(*shape) > 0)
+
+
+def test_reading_where_a_mask_is_true_is_done_by_the_host(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    t = T.tanh(x)
+    check([x], [t[t > 0], t[t[:, 0] > 0]], [floats(4, 3)], 2, orders=[0], on_host=True)

@@ -196,8 +196,8 @@ def test_wide_indices_compute_the_same(emu: Emulator, monkeypatch: pytest.Monkey
 
 def test_what_has_no_kernel_stays_on_the_host(emu: Emulator) -> None:
     x = T.dmatrix("x")
-    f = check([x], T.gammaln(T.dot(x, x)), [np.eye(3) + 1], 8, on_host=True)
-    assert ops_on_host(f) == ["gammaln"]
+    f = check([x], T.gammainc(2.0, T.dot(x, x)), [np.eye(3) + 1], 8, on_host=True)
+    assert ops_on_host(f)[-1] == "gammainc"
 
 
 def test_arrays_on_the_device(emu: Emulator) -> None:

@@ -27,6 +27,7 @@ S = np.array(2.5)
 N = np.array(1)
 ROWS = np.array([2, 0])
 SAME = np.array([1, 1])
+MASK = M > 1
 
 
 def rows(x, i, y):
@@ -99,6 +100,16 @@ CASES = [
          "Alloc IncSubtensor ShapeI neg", static="none"),
     Case("negate_rows", lambda x, y: -replaced(T.zeros_like(x), 1, y), (I, N),
          "Alloc SetSubtensor ShapeI neg", static="none", note="ints"),
+    Case("write_at_mask", lambda x: replaced(x, x < 1.0, 2.0), (V,), "lt switch"),
+    Case("write_at_mask", lambda x, m, s: T.inc_subtensor(x[m], s), (M, MASK, S),
+         "DimShuffle DimShuffle MaskFits ShapeI ShapeI ShapeI ShapeI add switch", static="none",
+         note="added"),
+    Case("write_at_mask", lambda x, m, y: replaced(x, m, y), (M, MASK[:, 0], R),
+         "DimShuffle DimShuffle DimShuffle switch", static="full", note="rows"),
+    Case("write_at_mask", lambda x, m, s: replaced(x, (slice(None), m), s), (M, MASK[0], S),
+         "DimShuffle DimShuffle DimShuffle switch", static="full", note="columns"),
+    Case("write_at_mask", lambda x, s: T.inc_subtensor(x[x > 1], s), (I, N),
+         "DimShuffle DimShuffle add gt switch", note="ints"),
     Case("add_rows", lambda x, y: x + rows(x, 1, y), (M, R), "IncSubtensor", static="full"),
     Case("add_rows", lambda x, y: rows(x, 1, y) + x, (M, R), "IncSubtensor", note="left"),
     Case("add_rows", lambda x, y: x - rows(x, 1, y), (M, R), "IncSubtensor neg", note="minus"),
@@ -168,6 +179,14 @@ STAYS = {
     "not zeros negated": ("negate_rows", lambda x, y: -T.inc_subtensor(x[1], y), (M, R)),
     "replaces the last": (
         "add_rows", lambda x, y, i: x + replaced(T.zeros_like(x), i, y), (M, P, SAME)
+    ),
+    "several values": ("write_at_mask", lambda x, m, y: replaced(x, m, y), (V, V > 1, W[:2])),
+    "positions": ("write_at_mask", lambda x, i: replaced(x, i, 2.0), (V, ROWS)),
+    "positions of several masks": (
+        "write_at_mask", lambda x, m, n: replaced(x, (m, n), 2.0), (M, MASK[:, 0], MASK[0])
+    ),
+    "a mask beside a slice": (
+        "write_at_mask", lambda x, m: replaced(x, (m, slice(1, None)), 2.0), (M, MASK[:, 0])
     ),
     "a vector scales": ("add_rows", lambda x, y, z: x - z * rows(x, 1, y), (M, R, R)),
 }  # fmt: skip

@@ -57,7 +57,13 @@ struct half_number {
 #define INLINE static __device__ __forceinline__
 #define HELPER static __device__ inline
 #define RARE static __device__ __noinline__
+#define SLOW static __device__ __noinline__
 #define TABLE static __device__ const
+/* There is no type wider than double. */
+#define WIDE 0
+#define WIDER double
+#define W(name) name
+#define WIDE_NUMBER(x) x
 
 /* Arguments: the addresses of arrays, bytes between neighbours along an axis, numbers of a formula. */
 template <int N> struct addresses {

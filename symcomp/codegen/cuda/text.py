@@ -9,12 +9,20 @@ from functools import cache
 
 from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.codegen.loopir.ir import Accumulators, Function, Kind, Loop
-from symcomp.codegen.printers.c_file import functions_of_numbers, header
+from symcomp.codegen.printers.c_file import (
+    functions_of_numbers,
+    gamma_functions,
+    header,
+    pair_functions,
+    special_functions,
+)
 from symcomp.codegen.printers.c_text import Add, Lines, index_text
 from symcomp.core.record import record
 
-# Functions without text for cards: they need a type wider than double, or complex numbers.
-_LACKING = re.compile(r"\b(?:[gew]_\w+|c_\w+|creal|cimag|conj|long double|_Complex|complex_of)\b")
+# Text that is none for cards, as it has complex numbers.
+_LACKING = re.compile(r"\b(?:c_\w+|creal|cimag|conj|_Complex|complex_of)\b")
+_CALLED = re.compile(r"\b[a-zA-Z_]\w*(?=\()")
+_HEAD = re.compile(r"^(?:INLINE|HELPER|RARE|SLOW) .*?(?:\bF\((\w+)\)|(\w+))\(", re.M)
 
 
 @record
@@ -137,20 +145,17 @@ def named(lines: Sequence[str], threads: int) -> tuple[str, str]:
 def file_of(texts: Sequence[str]) -> str:
     """Return a source of kernels: their texts, and before them what they need."""
     parts = [header("cuda/prelude.h")]
-    if any(_calls_functions(text) for text in texts):
-        parts.append(_functions())
+    called = {word for text in texts for word in _CALLED.findall(text)}
+    more = [text for text in _more_functions() if not called.isdisjoint(_names(text))]
+    if more or not called.isdisjoint(_names(_functions())):
+        parts += [_functions(), *(pair_functions() if more else ()), *more]
     return "\n".join([*parts, *texts])
 
 
-def _calls_functions(text: str) -> bool:
-    """Return whether a text calls one of the functions of headers."""
-    return not _names().isdisjoint(re.findall(r"\b[a-zA-Z_]\w*(?=\()", text))
-
-
 @cache
-def _names() -> frozenset[str]:
-    """Return the names of the functions of headers; those for floats end with f."""
-    heads = re.findall(r"^(?:INLINE|HELPER|RARE) .*?(?:\bF\((\w+)\)|(\w+))\(", _functions(), re.M)
+def _names(functions: str) -> frozenset[str]:
+    """Return the names of the functions in a text; those for floats end with f."""
+    heads = _HEAD.findall(functions)
     return frozenset(name for of_kind, own in heads for name in (own, of_kind, of_kind + "f"))
 
 
@@ -165,3 +170,10 @@ def _functions() -> str:
     parts = functions_of_numbers(["functions/stable.h"])
     parts += map(header, ("functions/stable_double.h", "functions/scaled_products.h"))
     return "\n".join(parts)
+
+
+@cache
+def _more_functions() -> tuple[str, ...]:
+    """Return longer texts, which need those functions: the gamma and the error functions."""
+    extended = header("functions/extended.h")
+    return "\n".join(gamma_functions()), "\n".join([*special_functions(), extended])

@@ -130,6 +130,9 @@ TEMPLATES: dict[str, Template] = {
         i="(uint64_t)y < 8 * sizeof({T}) ? ({T})(x >> y) : ({T})-(x < 0)",
         u="(uint64_t)y < 8 * sizeof({T}) ? ({T})(x >> y) : ({T})0",
     ),
+    "philox_first": Template("own", {"u": "philox_first(x, y, w)"}),
+    "philox_last": Template("own", {"u": "philox_last(x, y, w)"}),
+    "mul_high": Template("own", {"u": "mul_high(x, y)"}),
     "real": Template("own", {"biuf": "x", "c": "creal{s}(x)"}),
     "imag": Template("own", {"biuf": "0", "c": "cimag{s}(x)"}),
     "conj": Template("result", {"biuf": "x", "c": "conj{s}(x)"}),
@@ -331,7 +334,7 @@ def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> 
 
 
 def _in_wider(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
-    """Call a function of ``special.h`` on numbers of the wider type."""
+    """Call a function of ``extended.h`` on numbers of the wider type."""
     arguments = [*map(str, row.parameters), *map(_widened, names, dtypes)]
     return converted(f"e_{row.name}({', '.join(arguments)})", "float64", dtype)
 
@@ -344,7 +347,7 @@ def _over_argument(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype:
 
 def _widened(name: str, dtype: str) -> str:
     """Return a number in the wider type; integers become float64 first, as for other functions."""
-    return f"(long double){name if dtype.startswith('float') else f'(double){name}'}"
+    return f"(WIDER){name if dtype.startswith('float') else f'(double){name}'}"
 
 
 def _scaled_product(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:

@@ -103,14 +103,14 @@ SLOW pair p_log_gamma_difference(pair x, pair y, pair difference)
 
 /* -- of one argument */
 
-static inline double g_near(const double *table, int count, double x)
+HELPER double g_near(const double *table, int count, double x)
 {
     return g_horner(table, count, (x - GAMMA_CENTRE) / ((x + GAMMA_CENTRE) * GAMMA_REACH));
 }
 
 #define NEAR(table, x) g_near(table, LENGTH(table), x)
 
-static inline int g_is_pole(pair x)
+HELPER int g_is_pole(pair x)
 {
     return x.hi <= 0 && x.hi == floor(x.hi) && x.lo == floor(x.lo);
 }
@@ -119,11 +119,11 @@ static inline int g_is_pole(pair x)
 SLOW double g_sign(pair x)
 {
     double whole = floor(x.hi), more = whole == x.hi ? floor(x.lo) : 0;
-    return x.hi < 0 && (fmod(whole, 2) != 0) != (fmod(more, 2) != 0) ? -1 : 1;
+    return x.hi < 0 && (fmod(whole, 2.0) != 0) != (fmod(more, 2.0) != 0) ? -1 : 1;
 }
 
 /* (x - 1) (x - 2) ... down to a factor of at most 2.5, which x becomes. */
-static inline pair p_falling(double *x)
+HELPER pair p_falling(double *x)
 {
     double product = 1, low = 0;
     while (*x > 2.5) {
@@ -132,10 +132,10 @@ static inline pair p_falling(double *x)
         low = low * *x + step.lo;
         product = step.hi;
     }
-    return (pair){product, low};
+    return p_pair(product, low);
 }
 
-static inline double g_gamma_near(double x) { return 1 + (x - 1) * (x - 2) * NEAR(GAMMA_NEAR, x); }
+HELPER double g_gamma_near(double x) { return 1 + (x - 1) * (x - 2) * NEAR(GAMMA_NEAR, x); }
 
 /* By recurrence (5.5.1), with the rounding errors of the product: factorials that are doubles are
    exact. */
@@ -186,7 +186,7 @@ SLOW double g_gammaln(double x)
 
 SLOW double g_log_of_gamma(double x)
 {
-    return x < 0 && isfinite(x) && fmod(floor(x), 2) != 0 ? NAN : g_gammaln(x);
+    return x < 0 && isfinite(x) && fmod(floor(x), 2.0) != 0 ? NAN : g_gammaln(x);
 }
 
 /* psi(x + h), with x + h not rounded. */
@@ -197,7 +197,7 @@ SLOW double g_psi_of_sum(double x, double h)
     x = total.hi;
     if (isnan(x)) return x;
     if (isinf(x)) return x > 0 ? x : NAN;
-    if (x == 0 && low == 0) return copysign(INFINITY, -x);
+    if (x == 0 && low == 0) return copysign((double)INFINITY, -x);
     if (g_is_pole(total)) return NAN;
     if (x < -1e-3)
         return g_at_root(PSI_ROOTS, LENGTH(PSI_ROOTS), x, low, p_psi(total).hi);
@@ -250,7 +250,7 @@ SLOW double g_tri_gamma(double x) { return g_tri_gamma_of_pair(p_of(x)); }
 SLOW double g_zeta(double n, double x)
 {
     double s = n + 1, far = ceil(2 * s + 10 - x), nothing = ceil(x * expm1(46 / s)) + 1;
-    int count = (int)fmax(fmin(far, nothing), 0);
+    int count = (int)fmax(fmin(far, nothing), 0.0);
     double z = 0, moved = x + count, series = moved / n + 0.5, factor = s / moved;
     for (int k = count - 1; k >= 0; k--) z += exp(-s * log1p(k / x));
     if (far > nothing) return z;
@@ -265,7 +265,7 @@ SLOW double g_zeta(double n, double x)
    larger factorials may overflow itself. */
 SLOW double g_times_factorial(double n, double x, double z)
 {
-    if (n > 1e300) return copysign(n > 2.718281828459045 * x ? INFINITY : 0, z);
+    if (n > 1e300) return copysign(n > 2.718281828459045 * x ? (double)INFINITY : 0.0, z);
     pair order = p_sum(n, 1), power = p_mul(p_log(p_of(x), 0), order);
     pair logarithm = p_sub(p_log_gamma(order), power);
     return copysign(p_exp(p_add(logarithm, p_log(p_of(fabs(z)), 0))), z);
@@ -288,10 +288,10 @@ SLOW double g_polygamma(double n, double x)
     if (n == 0) return g_psi(x);
     if (n == 1) return g_tri_gamma(x);
     if (!(n > 1) || n != floor(n) || isinf(n) || isnan(x)) return NAN;
-    double sign = fmod(n, 2) == 0 ? -1 : 1, below = floor(x);
+    double sign = fmod(n, 2.0) == 0 ? -1 : 1, below = floor(x);
     if (x < 0 && x - below == 0.5 && sign < 0) x = 1 - x;
     if (isinf(x)) return x > 0 ? 0 : NAN;
-    if (x == 0) return sign > 0 ? INFINITY : copysign(INFINITY, -x);
+    if (x == 0) return sign > 0 ? INFINITY : copysign((double)INFINITY, -x);
     if (x < 0 && x == below) return sign > 0 ? INFINITY : NAN;
     double wide = w_polygamma(n, x);
     if (!isnan(wide)) return sign * wide;
@@ -327,7 +327,7 @@ SLOW pair p_log_ratio(pair x, pair y, pair difference)
 SLOW double g_sign_of_ratio(pair x, pair y, pair difference)
 {
     if (!g_is_pole(x)) return g_sign(x) * g_sign(y);
-    return fabs(fmod(difference.hi, 2)) != fabs(fmod(difference.lo, 2)) ? -1 : 1;
+    return fabs(fmod(difference.hi, 2.0)) != fabs(fmod(difference.lo, 2.0)) ? -1 : 1;
 }
 
 SLOW double g_ratio(pair x, pair y, pair difference)
@@ -377,7 +377,7 @@ SLOW double g_log_ratio_tiny(double x, double y)
 /* Stirling's formula; its other terms are negligible here, and so is a small argument. */
 SLOW double g_log_ratio_vast(double x, double y)
 {
-    double big = fmax(x, y), small = fmax(fmin(x, y), 1), gap = big - small;
+    double big = fmax(x, y), small = fmax(fmin(x, y), 1.0), gap = big - small;
     double z = gap * (log(small) - 1) + big * log1p(gap / small);
     return x > y ? z : -z;
 }
@@ -458,7 +458,7 @@ SLOW pair p_log_beta_apart(double a, double b, double *sign)
         int finite = other > 0 && other == rint(other) && mirrored > 0 && pole > -0x1p31;
         if (!finite) return p_of(INFINITY);
         pair logarithm = p_log_beta(mirrored, other, sign);
-        *sign *= fmod(other, 2) != 0 ? -1 : 1;
+        *sign *= fmod(other, 2.0) != 0 ? -1 : 1;
         return logarithm;
     }
     if (isinf(a) && isinf(b)) return p_of(a > 0 && b > 0 ? NAN : INFINITY);
@@ -480,7 +480,7 @@ SLOW pair p_log_abs_beta(double a, double b, double *sign)
 }
 
 /* True if a and a + b are both poles and differences have no digits left. */
-static inline int g_is_vast_limit(double a, double b)
+HELPER int g_is_vast_limit(double a, double b)
 {
     return fmin(a, b) < -VAST_SIZE && fmax(a, b) > VAST_SIZE && isfinite(a + b) && a + b <= 0;
 }
@@ -489,7 +489,11 @@ SLOW double g_beta(double a, double b)
 {
     double sign, wide = w_beta(a, b);
     if (!isnan(wide)) return wide;
-    if (g_is_vast_limit(a, b)) return g_beta(1 - (a + b), fmax(a, b));
+    if (g_is_vast_limit(a, b)) {
+        double mirrored = 1 - (a + b);
+        b = fmax(a, b);
+        a = mirrored;
+    }
     if (g_is_pole(p_of(a)) && g_is_pole(p_of(b))) return INFINITY;
     if (isfinite(a) && isfinite(b) && fmin(fabs(a), fabs(b)) > VAST_SIZE) return 0;
     pair logarithm = p_log_abs_beta(a, b, &sign);
@@ -499,9 +503,14 @@ SLOW double g_beta(double a, double b)
 
 SLOW double g_betaln(double a, double b)
 {
-    double sign, big = fmax(a, b), small = fmin(a, b), wide = w_betaln(a, b);
+    double sign, wide = w_betaln(a, b);
     if (!isnan(wide)) return wide;
-    if (g_is_vast_limit(a, b)) return g_betaln(1 - (a + b), big);
+    if (g_is_vast_limit(a, b)) {
+        double mirrored = 1 - (a + b);
+        b = fmax(a, b);
+        a = mirrored;
+    }
+    double big = fmax(a, b), small = fmin(a, b);
     if (isfinite(a) && isfinite(b) && small > VAST_SIZE)
         return -(big * log1p(small / big) + small * log1p(big / small));
     return p_log_abs_beta(a, b, &sign).hi;

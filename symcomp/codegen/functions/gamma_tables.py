@@ -53,12 +53,8 @@ TEMME_LARGE, TEMME_CLOSE, TEMME_ALL = 1e4, 0.1, 1e12
 
 
 @cache
-def gamma_tables() -> str:
-    """Return the definitions of the tables and constants of gamma functions."""
-    bernoulli = _bernoulli(20)
-    stirling = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(bernoulli, 1)]
-    stirling_psi = [b / (2 * k) for k, b in enumerate(bernoulli, 1)]
-    first = [float(b) for b in bernoulli[:8]]
+def pair_tables() -> str:
+    """Return the type of ``pairs.h``, and the definitions of its tables and constants."""
     lines = [
         "typedef struct { double hi, lo; } pair;",
         # 2 atanh(s) / (2 s) in powers of s^2, for abs(s) < 1/80
@@ -66,13 +62,26 @@ def gamma_tables() -> str:
         *_series("SINE", [Fraction((-1) ** k, math.factorial(2 * k + 1)) for k in range(15)], 9),
         *_series("COSINE", [Fraction((-1) ** k, math.factorial(2 * k)) for k in range(15)], 9),
         *_series("EXPONENTIAL", [Fraction(1, math.factorial(k)) for k in range(11)], 5),
-        *_series("TAYLOR", _taylor(), len(ZETA_TAILS) + 1),
-        *_series("STIRLING", stirling, 7),
-        *_series("STIRLING_PSI", stirling_psi, 7),
         _decimals("LOGARITHMS", "ln", [Fraction(k, 32) for k in range(LOG_FIRST, LOG_LAST + 1)]),
         _decimals(
             "EXPONENTIALS", "exp", [Fraction(k, 64) for k in range(-EXP_RANGE, EXP_RANGE + 1)]
         ),
+        *_constants(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@cache
+def gamma_tables() -> str:
+    """Return the definitions of the tables of gamma functions."""
+    bernoulli = _bernoulli(20)
+    stirling = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(bernoulli, 1)]
+    stirling_psi = [b / (2 * k) for k, b in enumerate(bernoulli, 1)]
+    first = [float(b) for b in bernoulli[:8]]
+    lines = [
+        *_series("TAYLOR", _taylor(), len(ZETA_TAILS) + 1),
+        *_series("STIRLING", stirling, 7),
+        *_series("STIRLING_PSI", stirling_psi, 7),
         doubles("STIRLING_DOUBLES", map(float, stirling[:9])),
         doubles("STIRLING_PSI_DOUBLES", map(float, stirling_psi[:9])),
         doubles("LOG_GAMMA_NEAR", fitted.LOG_GAMMA),
@@ -87,7 +96,6 @@ def gamma_tables() -> str:
         doubles("SQUARE_OF_ETA", SQUARE_OF_ETA),
         double_rows("TEMME", temme_coefficients()),
         double_rows("TEMME_SLOPES", map(slopes, temme_coefficients())),
-        *_constants(),
     ]
     return "\n".join(lines) + "\n"
 
@@ -103,7 +111,7 @@ def _constants() -> list[str]:
         "PSI_ROOT": fitted.PSI_ROOT, "PSI_ROOT_LOW": fitted.PSI_ROOT_LOW,
     }  # fmt: skip
     return [
-        *(f"#define {name} ((pair){_pair(value)})" for name, value in pairs.items()),
+        *(f"#define {name} p_pair({_pair(value)[1:-1]})" for name, value in pairs.items()),
         *(f"#define {name} {float(value).hex()}" for name, value in numbers.items()),
         f"#define LOG_FIRST {LOG_FIRST}",
         f"#define FEW_FACTORS {FEW_FACTORS}",
@@ -159,4 +167,4 @@ def _pair(value: Fraction) -> str:
 
 
 def _pairs(name: str, values: Iterable[Fraction]) -> str:
-    return f"static const pair {name}[] = {{{', '.join(map(_pair, values))}}};"
+    return f"TABLE pair {name}[] = {{{', '.join(map(_pair, values))}}};"

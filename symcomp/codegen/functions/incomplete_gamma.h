@@ -63,5 +63,5 @@ SLOW double g_gammainc_der(double k, double x)
     if (k > VAST_SIZE) return x == k ? -1 / sqrt(2 * PI_PAIR.hi) / sqrt(k) : 0;
     if (k >= TEMME_LARGE && fabs(x - k) <= TEMME_CLOSE * k) return g_gammainc_by_expansion(k, x);
     if (fmax(k, x) > TEMME_ALL) return 0;
-    return x > fmax(k, 1) ? g_gammainc_by_fraction(k, x) : g_gammainc_by_series(k, x);
+    return x > fmax(k, 1.0) ? g_gammainc_by_fraction(k, x) : g_gammainc_by_series(k, x);
 }

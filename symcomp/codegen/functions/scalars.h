@@ -10,6 +10,10 @@
 #define HELPER static inline
 #define RARE static __attribute__((noinline, cold, unused))
 #define TABLE static const
+/* The widest type, and its functions and numbers. */
+#define WIDER long double
+#define W(name) name##l
+#define WIDE_NUMBER(x) x##L
 #endif
 #define PI 3.141592653589793
 #define PIf 3.1415927f

@@ -12,14 +12,13 @@ from importlib.resources import files
 
 from symcomp.codegen.functions.angle_tables import angle_tables
 from symcomp.codegen.functions.error_tables import error_tables
-from symcomp.codegen.functions.gamma_tables import gamma_tables
+from symcomp.codegen.functions.gamma_tables import gamma_tables, pair_tables
 from symcomp.codegen.printers.c_printer import Kernel
 
-_HEADERS = ("functions/scalars.h", "functions/elementary.h")
+_HEADERS = ("functions/scalars.h", "functions/philox.h", "functions/elementary.h")
 # The loops around bodies
 _LOOPS = ("loops/transpose_blocks.h", "loops/nest_loops.h", "loops/reduction.h")
 _OF_GAMMA_FUNCTIONS = (
-    "functions/pairs.h",
     "functions/wide_gamma.h",
     "functions/gamma.h",
     "functions/incomplete_gamma.h",
@@ -36,8 +35,10 @@ _OF_FUNCTIONS = (
     "functions/stable.h",
     "functions/stable_double.h",
     "functions/scaled_products.h",
+    "functions/pairs.h",
     *_OF_GAMMA_FUNCTIONS,
     "functions/special.h",
+    "functions/extended.h",
     "loops/kept_arrays.h",
     "loops/log_reduction.h",
 )
@@ -79,10 +80,13 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     parts += [f"#define NEST {_LINKAGE[nest]}\n", header("loops/nest.h")]
     if nest != "shared":
         parts += map(header, _LOOPS)
-    if _calls_prefixed(_OF_GAMMA, words, sources):
-        parts += [gamma_tables(), *map(header, _OF_GAMMA_FUNCTIONS)]
-    if _calls_prefixed(_OF_SPECIAL, words, sources):
-        parts += [error_tables(), header("functions/special.h")]
+    of_gamma, of_special = (
+        _calls_prefixed(prefix, words, sources) for prefix in (_OF_GAMMA, _OF_SPECIAL)
+    )
+    parts += pair_functions() if of_gamma or of_special else []
+    parts += gamma_functions() if of_gamma else []
+    if of_special:
+        parts += [*special_functions(), header("functions/extended.h")]
     parts += [header("loops/kept_arrays.h")]
     if any("log_lines(" in text for text in sources):
         parts += [header("loops/log_reduction.h")]
@@ -109,12 +113,27 @@ def functions_of_rows() -> str:
         (
             *functions_of_numbers(["functions/stable.h"]),
             *map(header, ("functions/stable_double.h", "functions/scaled_products.h")),
-            gamma_tables(),
-            *map(header, _OF_GAMMA_FUNCTIONS),
-            error_tables(),
-            header("functions/special.h"),
+            *pair_functions(),
+            *gamma_functions(),
+            *special_functions(),
+            header("functions/extended.h"),
         )
     )
+
+
+def pair_functions() -> list[str]:
+    """Return the text of double-double arithmetic, which the following functions call."""
+    return [pair_tables(), header("functions/pairs.h")]
+
+
+def gamma_functions() -> list[str]:
+    """Return the text of the gamma functions of doubles, in C and in CUDA C."""
+    return [gamma_tables(), *map(header, _OF_GAMMA_FUNCTIONS)]
+
+
+def special_functions() -> list[str]:
+    """Return the text of the error functions of doubles, in C and in CUDA C."""
+    return [error_tables(), header("functions/special.h")]
 
 
 def _of_both_kinds(names: Sequence[str]) -> list[str]:

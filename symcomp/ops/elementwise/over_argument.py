@@ -13,7 +13,7 @@ from symcomp.ops.elementwise.elemwise import ROWS, Elemwise, ScalarOp, real_floa
 
 # Derivatives of higher orders are not supported: kernels keep the coefficients on the stack.
 HIGHEST = 20
-# The functions by their NumPy names; the order is that of the numbers in `special.h`.
+# The functions by their NumPy names; the order is that of the numbers in `extended.h`.
 FUNCTIONS = ("sinh", "tan", "tanh", "log1p", "arctan", "arctanh", "arcsinh", "arcsin", "erf")
 
 

@@ -147,7 +147,10 @@ def read_key(x: TensorVariable, key: Any) -> tuple[IndexPattern, list[TensorVari
 
 def _prepare(entry: Any) -> Any:
     """Return None, Ellipsis, slices and ints as they are; everything else as a tensor variable."""
-    if entry is None or entry is Ellipsis or isinstance(entry, slice | Variable):
+    if isinstance(entry, Variable):
+        # Variables on devices stand for tensors.
+        return entry.as_tensor_variable() if hasattr(entry, "as_tensor_variable") else entry
+    if entry is None or entry is Ellipsis or isinstance(entry, slice):
         return entry
     if isinstance(entry, int | np.integer) and not isinstance(entry, bool | np.bool_):
         return int(entry)

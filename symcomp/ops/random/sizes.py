@@ -21,7 +21,9 @@ from symcomp.ops.convert import (
     with_rank,
 )
 from symcomp.ops.elementwise.elemwise import broadcast_static
+from symcomp.ops.random.counter import draw_by_counter
 from symcomp.ops.random.draw import Draw, reason
+from symcomp.ops.random.state import is_counter_state
 from symcomp.ops.random.table import TABLE
 from symcomp.ops.reductions.reduce import all as all_
 from symcomp.ops.shapes.shape import (
@@ -167,6 +169,9 @@ def draw(
                 f"{'whole numbers: cast it to int64' if kind == 'int64' else 'real'}"
             )
         ready.append(with_rank(_as(x, kind), len(lengths) + is_vector))
+    words = as_tensor_variable(state)
+    if is_counter_state(words.type):
+        return draw_by_counter(words, distribution, lengths, dtype, ready)
     after, z = Draw(distribution, dtype)(state, *lengths, *ready)
     return after, z
 

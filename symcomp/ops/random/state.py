@@ -1,4 +1,5 @@
-"""The state of a stream of random numbers: the four 64-bit words of NumPy's PCG64.
+"""The state of a stream of random numbers: the four 64-bit words of NumPy's PCG64, or three of
+Philox: the key, and the upper and the lower word of the counter.
 
 A state is an array like any other, and a draw a function of it: so loops carry it, a draw that a
 gradient computes again gives the same numbers, and a failed call leaves the state unchanged.
@@ -12,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.node import Type
 from symcomp.core.tensor import TensorType, TensorVariable, describe_value
 from symcomp.errors import DTypeError
 
 # The high and low words of the generator's state, and of its increment.
 WORDS = 4
+COUNTER_WORDS = 3
 _LOW = (1 << 64) - 1
 
 
@@ -72,6 +75,20 @@ class RandomType(TensorType):
         return (RandomType, ())
 
 
+def is_counter_state(kind: Type) -> bool:
+    """Tell whether variables of a type are states of Philox: uint64 vectors of three words."""
+    return (
+        isinstance(kind, TensorType)
+        and kind.dtype == "uint64"
+        and kind.shape == (COUNTER_WORDS,)
+    )
+
+
+def is_state(kind: Type) -> bool:
+    """Tell whether variables of a type are states of streams."""
+    return isinstance(kind, RandomType) or is_counter_state(kind)
+
+
 def words_of(generator: Any) -> np.ndarray:
     """Return the state of a NumPy generator, as four words."""
     if isinstance(generator, np.random.RandomState):
@@ -106,14 +123,31 @@ def seeded(seed: Any, key: Sequence[int] = ()) -> np.ndarray:
     key : sequence of int
         States of one seed and different keys are independent.
     """
+    return words_of(np.random.PCG64(seed_sequence(seed, key)))
+
+
+def seeded_counter(seed: Any, key: Sequence[int] = ()) -> np.ndarray:
+    """Return the state of Philox for a seed and a key; see ``seeded``.
+
+    Examples
+    --------
+    >>> from symcomp.ops.random.state import seeded_counter
+    >>> words = seeded_counter(1)
+    >>> words.shape, words.dtype, int(words[2])
+    ((3,), dtype('uint64'), 0)
+    """
+    return np.array([*seed_sequence(seed, key).generate_state(2, np.uint64), 0], np.uint64)
+
+
+def seed_sequence(seed: Any, key: Sequence[int]) -> np.random.SeedSequence:
+    """Return NumPy's sequence for a seed and a key; see ``seeded``."""
     try:
-        sequence = np.random.SeedSequence(seed, spawn_key=tuple(key))
+        return np.random.SeedSequence(seed, spawn_key=tuple(key))
     except (TypeError, ValueError) as problem:
         raise type(problem)(
             f"seed: {seed!r}: {problem}; a seed is an integer that is not negative, or a sequence "
             "of them"
         ) from None
-    return words_of(np.random.PCG64(sequence))
 
 
 # A generator for each thread, set to a state before every draw, as making one is slower. It is made
@@ -139,13 +173,32 @@ def generator_at(words: Any, generator: Any = None) -> np.random.Generator:
     return found
 
 
-def state(name: str | None = None) -> TensorVariable:
-    """Make a symbolic state: an input that takes a NumPy generator.
+GENERATORS = ("pcg64", "philox")
+
+
+def state(name: str | None = None, generator: str = "pcg64") -> TensorVariable:
+    """Make a symbolic state: an input that takes a NumPy generator, or, for Philox, three words.
+
+    Parameters
+    ----------
+    name : str, optional
+    generator : {"pcg64", "philox"}
 
     Examples
     --------
     >>> import symcomp.tensor as T
     >>> T.random.state("s").type
     RandomType()
+    >>> T.random.state("s", "philox").type
+    TensorType(uint64, (3,))
     """
+    require_generator(generator)
+    if generator == "philox":
+        return TensorType("uint64", (COUNTER_WORDS,))(name)
     return RandomType()(name)
+
+
+def require_generator(generator: Any) -> None:
+    """Raise a ValueError if there is no generator of that name."""
+    if generator not in GENERATORS:
+        raise ValueError(f"generator={generator!r}: must be one of {', '.join(GENERATORS)}")

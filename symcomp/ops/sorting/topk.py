@@ -39,11 +39,12 @@ class ArgTopK(Op):
         shape = list(x.type.shape)
         count = known_length(k)
         if count is not None:
-            self._check(count, shape)
+            self.check(count, shape)
         shape[self.axis] = None if count is None else abs(count)
         return [TensorType("int64", shape)]
 
-    def _check(self, k: int, shape: Sequence[int | None]) -> None:
+    def check(self, k: int, shape: Sequence[int | None]) -> None:
+        """Raise a ShapeError if there are no k elements along the axis of an array of a shape."""
         n = shape[self.axis]
         if k == 0 or (n is not None and abs(k) > n):
             raise ShapeError(
@@ -52,7 +53,7 @@ class ArgTopK(Op):
             )
 
     def perform(self, x: Any, k: Any) -> Any:
-        self._check(int(k), x.shape)
+        self.check(int(k), x.shape)
         if k < 0:
             order = np.argsort(x, axis=self.axis, kind="stable")
         else:
