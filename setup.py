@@ -60,10 +60,10 @@ def find_extensions() -> list[Extension]:
         )
         for source in sources
     ]
-    # The generated C goes under build/: C below cvm/ is written by hand.
-    modules = cythonize(
-        extensions, language_level=3, build_dir="build/cython", include_path=["cvm"]
-    )
+    # The generated C goes under build/: C below cvm/ is written by hand. It follows NumPy's
+    # declarations, so environments with other versions do not share it.
+    folder = f"build/cython-numpy-{numpy.__version__}"
+    modules = cythonize(extensions, language_level=3, build_dir=folder, include_path=["cvm"])
     sys.path.insert(0, str(ROOT))
     return [*modules, prebuilt_kernels(), compiled_ufuncs(numpy.get_include())]
 

@@ -19,6 +19,7 @@ from symcomp.config import config
 from symcomp.gpu import DeviceUnavailable, device_names, driver_of, memory_info, to_gpu
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.emulator import FLAGS
+from symcomp.gpu.driver.timeline import Timeline, recorded
 from symcomp.tests.gpu.running import assert_close
 from symcomp.tests.gpu.test_functions import network
 
@@ -76,6 +77,20 @@ def loop() -> None:
     assert counters.waits == 4, counters
 
 
+def time_a_loop() -> None:
+    """Put events around each launch of a loop."""
+    x = T.fmatrix("x")
+    states, _ = symcomp.scan(lambda row, h: T.tanh(row + h), x, T.zeros(3, "float32"))
+    with config.change_flags(device="cuda"):
+        f = symcomp.function([x], states.sum())
+    f(np.ones((5, 3), "float32"))
+    timeline = Timeline()
+    recorded(f, timeline)(np.ones((5, 3), "float32"))
+    timeline.finish()
+    counts = sorted(t.count for (_, kind, _), t in timeline.totals.items() if kind == "kernel")
+    assert counts == [1, 5], timeline.totals
+
+
 def fail_and_go_on() -> None:
     """Meet an error that arrives late; use several threads, and a fork."""
     m, i = T.fmatrix("m"), T.lvector("i")
@@ -109,5 +124,6 @@ if __name__ == "__main__":
     assert memory_info("cuda").total > 0
     train()
     loop()
+    time_a_loop()
     fail_and_go_on()
     print("done")
