@@ -21,7 +21,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.formulas import plan_copy
-from symcomp.gpu.lowerings import (
+from symcomp.gpu.lowerings.contract import (
     DeviceLowering,
     can_be_copied,
     is_number,

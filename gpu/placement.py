@@ -17,7 +17,7 @@ from symcomp.gpu.array import to_device
 from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.gpu.loops import DeviceLoop, device_loop, leave_loops
-from symcomp.gpu.lowerings import lowering_of, makes_arrays
+from symcomp.gpu.lowerings.contract import lowering_of, makes_arrays
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
 from symcomp.gpu.type import DeviceType

@@ -20,7 +20,7 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.driver.interface import Driver, Memory
 from symcomp.gpu.execution import run_plan
-from symcomp.gpu.lowerings import lowering_of, makes_arrays
+from symcomp.gpu.lowerings.contract import lowering_of, makes_arrays
 from symcomp.gpu.plan import Plan
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.type import DeviceType

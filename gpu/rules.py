@@ -19,11 +19,15 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.loops import DeviceLoop, leave_loops, lowered_loop
-from symcomp.gpu.lowerings import LOWERINGS, TARGET, is_number, lowering_of, lowerings
+from symcomp.gpu.lowerings.contract import TARGET, is_number, lowering_of, lowerings
+from symcomp.gpu.lowerings.elements import ELEMENTS
+from symcomp.gpu.lowerings.parts import PARTS
+from symcomp.gpu.lowerings.products import PRODUCTS
+from symcomp.gpu.lowerings.views import VIEWS
+from symcomp.gpu.lowerings.windows import WINDOWS
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
 from symcomp.gpu.type import DeviceType
-from symcomp.gpu.window_lowerings import WINDOWS
 from symcomp.ops.control.regions import place
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import is_advanced
@@ -349,13 +353,14 @@ def _copy_results_together(graph: FunctionGraph) -> None:
             graph.replace(node.outputs[0], z)
 
 
+TABLE = {**ELEMENTS, **VIEWS, **PARTS, **PRODUCTS, **WINDOWS}
 PHASE = Phase(
     "devices", "regions of the graph are computed on devices", RuleSet([]), FULL, move, is_needed
 )
 FEATURE = Feature(
     "devices",
     (("fusion", PHASE),),
-    {(op, TARGET): how for op, how in {**LOWERINGS, **lowerings(WINDOWS)}.items()}
+    {(op, TARGET): how for op, how in lowerings(TABLE).items()}
     | {(DeviceLoop, TARGET): lowered_loop},
 )
 

@@ -1,1 +1,1 @@
-"""Kernels in CUDA C of products and of reading and writing at positions."""
+"""Kernels in CUDA C that are no formulas: products, convolution, pooling, sorting, positions."""

@@ -16,7 +16,7 @@ from symcomp.core.node import Apply
 from symcomp.errors import ShapeError
 from symcomp.gpu.formulas import plan_copy
 from symcomp.gpu.loops import DeviceLoop, device_loop
-from symcomp.gpu.lowerings import TARGET, DeviceLowering, Plans, can_be_copied
+from symcomp.gpu.lowerings.contract import TARGET, DeviceLowering, Plans, can_be_copied
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.rules import is_needed
 from symcomp.rewrite.phases import FULL, Phase

@@ -20,7 +20,7 @@ from symcomp.gpu.kernels.convolution import (
 )
 from symcomp.gpu.kernels.indexing import Indexed, plan_gather, plan_scatter
 from symcomp.gpu.kernels.pooling import plan_max, plan_spread, plan_sum, plan_unpool
-from symcomp.gpu.lowerings import DeviceLowering
+from symcomp.gpu.lowerings.contract import DeviceLowering
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.pooling import AtPositions, MaxPool, SumPool, SumPoolInputs, ToPositions

@@ -1,0 +1,85 @@
+"""Formulas, functions along axes, and sorting, on devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.node import Apply
+from symcomp.cvm.kernels import FORMULAS, formula_of
+from symcomp.gpu.formulas import nests_for, plan_formula
+from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
+from symcomp.gpu.kernels.sorting import plan_search, plan_sort
+from symcomp.gpu.lowerings.contract import DeviceLowering, all_but
+from symcomp.gpu.planner import Planner
+from symcomp.ops.reductions.cumulative import CumOp
+from symcomp.ops.reductions.reduce import ArgReduce
+from symcomp.ops.sorting.sort import Argsort, SearchSorted, Sort
+from symcomp.ops.sorting.topk import ArgTopK
+
+
+def _formula_nests(node: Apply) -> Any:
+    if getattr(node.op, "inplace", False):
+        return None
+    formula = formula_of(node, FORMULAS)
+    patterns = tuple(x.type.broadcastable for x in node.inputs)
+    return None if formula is None else nests_for(formula, patterns)
+
+
+def _has_nests(node: Apply) -> bool:
+    return _formula_nests(node) is not None
+
+
+def _plan_formula(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    return plan_formula(planner, _formula_nests(node), given)
+
+
+def _is_real(node: Apply) -> bool:
+    return all(np.dtype(v.dtype).kind in "biuf" for v in (*node.inputs, *node.outputs))
+
+
+def _plan_arg(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    return [plan_extreme(planner, given[0], op.axes, op.which == "argmax")]
+
+
+def _plan_running(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    dtype = node.outputs[0].dtype
+    return [plan_running(planner, given[0], op.axis, op.mode == "add", dtype)]
+
+
+def _plan_sort(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    return [plan_sort(planner, given[0], op.axis, positions=isinstance(op, Argsort))]
+
+
+def _plan_topk(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    x, k = given[0], int(given[1])
+    op.check(k, x.shape)
+    return [plan_sort(planner, x, op.axis, positions=True, descending=k > 0, kept=abs(k))]
+
+
+def _plan_search(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    x, v = given
+    return [plan_search(planner, x, v, op.side == "right")]
+
+
+def _searches(node: Apply) -> bool:
+    return _is_real(node) and node.inputs[0].dtype == node.inputs[1].dtype
+
+
+#: Lowerings by the class of the op.
+ELEMENTS: dict[type, DeviceLowering] = {
+    **dict.fromkeys(FORMULAS, DeviceLowering(_plan_formula, accepts=_has_nests)),
+    ArgReduce: DeviceLowering(_plan_arg, accepts=_is_real),
+    CumOp: DeviceLowering(_plan_running, accepts=_is_real),
+    Sort: DeviceLowering(_plan_sort, accepts=_is_real),
+    Argsort: DeviceLowering(_plan_sort, accepts=_is_real),
+    ArgTopK: DeviceLowering(_plan_topk, all_but(0), _is_real),
+    SearchSorted: DeviceLowering(_plan_search, accepts=_searches),
+}
