@@ -1,4 +1,5 @@
-"""Random numbers: a call that draws, beside NumPy's generator, and a step of a loop that draws.
+"""Random numbers: calls that draw by PCG64 and Philox, beside NumPy's generator, and a step of a
+loop that draws.
 
     python benchmarks/draws.py
 
@@ -35,15 +36,17 @@ def best_time(call: Callable[[], object], seconds: float = 1.0) -> float:
 def main() -> None:
     """Print both tables."""
     stream, rng = T.random.RandomStream(seed=1), np.random.default_rng(1)
-    print("numbers   distribution          symcomp       NumPy")
+    counters = T.random.RandomStream(seed=1, generator="philox")
+    print("numbers   distribution            PCG64         Philox       NumPy")
     for n in (1, 100, 10000, 1000000):
         for name in ("normal", "uniform", "exponential", "bernoulli"):
-            f = symcomp.function([], getattr(stream, name)(size=n))
+            drawn = [getattr(by, name)(size=n) for by in (stream, counters)]
+            f, g = (symcomp.function([], z) for z in drawn)
             theirs = {
                 "bernoulli": lambda n=n: (rng.random(n) < 0.5).astype("int64"),
             }.get(name, lambda n=n, name=name: getattr(rng, name)(size=n))
-            ours, other = best_time(f), best_time(theirs)
-            print(f"{n:8d}  {name:12s}  {1e6 * ours:12.2f} us {1e6 * other:8.2f} us")
+            times = "".join(f"{1e6 * best_time(call):12.2f} us" for call in (f, g, theirs))
+            print(f"{n:8d}  {name:12s}  {times}")
     print("\nx <- 0.9 x + normal: nanoseconds a step")
     for n in (1, 10, 100):
         walk, updates = symcomp.scan(

@@ -495,24 +495,30 @@ EVIL = [
 ]  # fmt: skip
 
 
-def test_whatever_is_changed_gives_a_graph_or_a_load_error(path):
-    _, _, train, *_ = network()
-    x = T.dmatrix("x")
-    symcomp.save(path, [train, T.sort(x[1:, ::2]).reshape((1, -1))])
+def changed_archives(path, count, seed):
+    """Yield the path of an archive, changed at random anew each time."""
     with zipfile.ZipFile(path) as archive:
         members = {info.filename: archive.read(info) for info in archive.infolist()}
-    rng = random.Random(0)
-    refused = 0
-    for _ in range(150):
+    rng = random.Random(seed)
+    for _ in range(count):
         text = json.loads(members[TEXT])
         *way, key = rng.choice([p for p in subtrees(text) if p and "source" not in p[-1:]])
         parent = text
         for step in way:
             parent = parent[step]
         parent[key] = rng.choice(EVIL)
-        changed = [(name, data) for name, data in members.items() if name != TEXT]
+        others = [(name, data) for name, data in members.items() if name != TEXT]
+        yield archive_of(path, (TEXT, json.dumps(text)), *others)
+
+
+def test_whatever_is_changed_gives_a_graph_or_a_load_error(path):
+    _, _, train, *_ = network()
+    x = T.dmatrix("x")
+    symcomp.save(path, [train, T.sort(x[1:, ::2]).reshape((1, -1))])
+    refused = 0
+    for changed in changed_archives(path, 150, seed=0):
         try:
-            symcomp.load(archive_of(path, (TEXT, json.dumps(text)), *changed))
+            symcomp.load(changed)
         except LoadError:
             refused += 1
     assert refused > 100

@@ -65,6 +65,30 @@ def dropout_step(device: str) -> tuple[Any, Any]:
                                 updates=steps), mask  # fmt: skip
 
 
+def test_loops_draw_on_the_device(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+
+    def compiled(device: str) -> Any:
+        with config.change_flags(device=device):
+            stream = T.random.RandomStream(3, generator="philox")
+            hs, updates = symcomp.scan(
+                lambda row, h: (h + row) * stream.bernoulli(0.5, size=(3,), dtype="float32"),
+                x, T.zeros(3, "float32"),
+            )  # fmt: skip
+            return symcomp.function([x], hs, updates=updates)
+
+    f, g = compiled("cpu"), compiled(DEVICE)
+    assert not ops_on_host(g)
+    value = np.arange(18, dtype="float32").reshape(6, 3)
+    found = [g(value) for _ in range(3)]
+    for one in found:
+        np.testing.assert_array_equal(one, f(value))
+    assert (found[0] != found[1]).any()
+    emu.counters.clear()
+    g(value)
+    assert (emu.counters.waits, emu.counters.to_host) == (1, value.nbytes)
+
+
 def test_dropout_needs_no_host(emu: Emulator) -> None:
     step, mask = dropout_step(DEVICE)
     plain, _ = dropout_step("cpu")

@@ -1,10 +1,7 @@
 """Functions for devices in files, copies and pickles; and where loading puts them."""
 
 import copy
-import json
 import pickle
-import random
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +10,13 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.compile.saving.archive import TEXT
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.errors import LoadError
 from symcomp.gpu import DeviceArray, DeviceUnavailable, to_device, to_gpu
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.type import DeviceType
-from symcomp.tests.compile.test_saving import EVIL, archive_of, rewrite, subtrees
+from symcomp.tests.compile.test_saving import changed_archives, rewrite
 from symcomp.tests.gpu.running import DEVICE, ops_on_device
 
 BATCH = np.linspace(-1, 1, 12, dtype="float32").reshape(4, 3)
@@ -199,20 +195,10 @@ def test_whatever_is_changed_ends_no_process(
     emu: Emulator, path: Path, device: str | None
 ) -> None:
     symcomp.save(path, training()[0])
-    with zipfile.ZipFile(path) as archive:
-        members = {info.filename: archive.read(info) for info in archive.infolist()}
-    rng = random.Random(1)
     refused = called = 0
-    for _ in range(120):
-        text = json.loads(members.get(TEXT, b""))
-        *way, key = rng.choice([p for p in subtrees(text) if p and "source" not in p[-1:]])
-        parent = text
-        for step in way:
-            parent = parent[step]
-        parent[key] = rng.choice(EVIL)
-        changed = [(name, data) for name, data in members.items() if name != TEXT]
+    for changed in changed_archives(path, 120, seed=1):
         try:
-            g = symcomp.load(archive_of(path, (TEXT, json.dumps(text)), *changed), device=device)
+            g = symcomp.load(changed, device=device)
         except LoadError:
             refused += 1
             continue

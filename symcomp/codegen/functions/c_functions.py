@@ -1,8 +1,8 @@
 """Transcendental functions in C: for each row, the type of its arguments and its C expression.
 
-Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h` and
-`incomplete_gamma.h`, with e_ of `special.h` and `extended.h`; the others are C's own, or of
-`stable.h`.
+Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h`,
+`gamma_ratios.h` and `incomplete_gamma.h`, with e_ of `special.h` and `extended.h`; the others are
+C's own, or of `stable.h`.
 """
 
 from __future__ import annotations

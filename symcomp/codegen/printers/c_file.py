@@ -21,6 +21,7 @@ _LOOPS = ("loops/transpose_blocks.h", "loops/nest_loops.h", "loops/reduction.h")
 _OF_GAMMA_FUNCTIONS = (
     "functions/wide_gamma.h",
     "functions/gamma.h",
+    "functions/gamma_ratios.h",
     "functions/incomplete_gamma.h",
 )
 # The headers of which the text of the loops consists

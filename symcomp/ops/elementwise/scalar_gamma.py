@@ -17,7 +17,7 @@ NO_ORDER = "the derivative with respect to the order has no closed form"
 
 
 def _row(name: str, x: str, doc: str, *derivatives: Any, public: bool = True) -> Any:
-    """Add a row computed by its C function, of ``symcomp/codegen/functions/gamma.h``."""
+    """Add a row computed by its C function, of ``gamma.h`` or ``gamma_ratios.h``."""
     function = CompiledFunction(name)
     return scalar(name, x, doc, function, dtype=real_float_rule, d=derivatives, public=public)
 
