@@ -355,6 +355,7 @@ cdef extern from "calls/sparse_objects.h":
     ctypedef struct SparseObjectSpec:
         const SparseKind *kind
         PyObject *make
+        int threads, checks
 
     ctypedef struct TakenApart:
         pass

@@ -75,10 +75,15 @@ cdef bint fits_sparse(const SparseKind *kind, PyObject *value) noexcept:
     return status > 0
 
 
-def take_apart_sparse(step, SparseValues values):
-    """Lower a sparse matrix taken apart into its arrays and its shape."""
+def take_apart_sparse(step, SparseValues values, bint checks=True, int threads=1):
+    """Lower a sparse matrix taken apart into its arrays and its shape.
+
+    Threads share the check of its pattern; without ``checks`` the ops that read it look at the indices.
+    """
     cdef Lowered found = new_lowered(step, "take apart", plan_take_apart, sizeof(SparseObjectSpec))
     (<SparseObjectSpec *>found.spec).kind = &values.kind
+    (<SparseObjectSpec *>found.spec).threads = min(threads, MOST_THREADS)
+    (<SparseObjectSpec *>found.spec).checks = checks
     found._kept.append(values)
     return found
 

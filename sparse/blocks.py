@@ -18,7 +18,14 @@ from symcomp.ops.shapes.shape import ShapeI, known_length, shape_tuple
 from symcomp.sparse import values
 from symcomp.sparse.components import assembled, entry, parts_of
 from symcomp.sparse.op import as_scalar, common_dtype
-from symcomp.sparse.patterns import VECTOR, check_index_vectors, conj, major_indices, total
+from symcomp.sparse.patterns import (
+    VECTOR,
+    check_index_vectors,
+    check_lengths,
+    conj,
+    major_indices,
+    total,
+)
 from symcomp.sparse.type import SparseVariable
 from symcomp.sparse.values import Components as Arrays
 
@@ -180,6 +187,9 @@ class BlockDot(Op):
 
     def perform(self, data: Any, indices: Any, indptr: Any, n: Any, dense: Any) -> Any:
         rows = (len(indptr) - 1) * data.shape[1]
+        n_minor = int(n) // max(data.shape[2], 1)
+        check_lengths(data, indices)
+        values.check_compressed(indices, indptr, len(indptr) - 1, n_minor, "a matrix of blocks")
         parts = Arrays(data, indices, indptr, (rows, int(n)))
         s = values.assemble("bsr", "array", parts)
         s = s.T if self.transposed else s
@@ -235,6 +245,7 @@ class SampledBlocks(Op):
                 f"dot: factors of shapes {x.shape} and {y.shape} do not fit {rows} rows of blocks "
                 f"of shape ({int(r)}, {int(c)})"
             )
+        values.check_range(indices, len(y) // int(c), "the indices of a matrix of blocks")
         x = x.reshape((rows, int(r), *(x.shape[1:] or (1,))))
         y = y.reshape((len(y) // int(c), int(c), *(y.shape[1:] or (1,))))
         return np.matmul(x[major_indices(indptr)], y[indices].transpose(0, 2, 1))

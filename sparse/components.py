@@ -45,8 +45,11 @@ class Components(SparseOp):
     """data, indices, indptr, shape = the arrays of the sparse matrix x, which are views.
 
     Of COO the second and third are the rows and the columns of the entries; of BSR ``data`` has the
-    blocks, (nnz, rows, columns).
+    blocks, (nnz, rows, columns). Without ``canonical``, which rewriting sets, indices need not
+    ascend strictly: all that read them look at their range, and take them in any order.
     """
+
+    canonical: bool = True
 
     multiple_outputs = True
     takes_apart = True
@@ -102,6 +105,9 @@ class Components(SparseOp):
         return [entries_at(dx, indices, indptr), None, None, None]
 
     view_map = {0: (0,), 1: (0,), 2: (0,)}
+
+    def __str__(self) -> str:
+        return "Components" if self.canonical else "Components{any order}"
 
 
 @record

@@ -68,6 +68,7 @@ def check_pattern_fits(shape: Sequence[int], indices: Any, indptr: Any) -> None:
             f"sparse: a dense matrix with {shape[0]} rows (of csc: columns) and {shape[1]} columns "
             f"(rows) meets a pattern with {len(indptr) - 1} rows and indices up to {most}"
         )
+    values.check_range(indices, shape[1], "the indices of a sparse matrix")
 
 
 @record
@@ -298,6 +299,7 @@ class TransposeCompressed(Op):
         ]
 
     def perform(self, data: Any, indices: Any, indptr: Any, n: Any) -> tuple[Any, ...]:
+        values.check_range(indices, int(n), "the indices of a sparse matrix")
         order = np.argsort(indices, kind="stable")
         counts = np.bincount(indices, minlength=int(n))
         pointers = np.concatenate([[0], np.cumsum(counts)]).astype(indices.dtype)

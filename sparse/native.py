@@ -76,7 +76,9 @@ def _same_number(step: Instruction) -> Lowered:
 
 def _take_apart(step: Instruction) -> Lowered:
     kind = step.node.inputs[0].type  # type: ignore[union-attr]
-    return machine.take_apart_sparse(step, kind.native_values)
+    return machine.take_apart_sparse(
+        step, kind.native_values, checks=_op(step).canonical, threads=threads_to_use()
+    )
 
 
 def _put_together(step: Instruction) -> Lowered:

@@ -319,6 +319,7 @@ class LookupPairs(Op):
         return [TensorType(data.dtype, major.type.shape)]
 
     def perform(self, data: Any, indices: Any, indptr: Any, major: Any, minor: Any) -> Any:
+        values.check_range(major, len(indptr) - 1, "getitem: positions")
         return lookup(data, indices, indptr, minor, major)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from symcomp.rewrite.phases import FULL, QUICK, Phase
 from symcomp.rewrite.registry import register_phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.sparse.native import SPARSE
-from symcomp.sparse.rules import ARRAYS, LOWER, UNSAFE
+from symcomp.sparse.rules import ARRAYS, LOWER, READS, UNSAFE
 from symcomp.sparse.type import SparseType
 from symcomp.vm.features import offer_feature
 
@@ -34,6 +34,13 @@ PHASES = (
             LOWERING + ON_ARRAYS + UNSAFE, needed=has_sparse,
         ),
         "specialize",
+    ),
+    (
+        Phase(
+            "sparse arguments", "no index of an argument is looked at twice", RuleSet(READS, FULL),
+            needed=has_sparse,
+        ),
+        "fusion",
     ),
 )  # fmt: skip
 

@@ -50,9 +50,13 @@ BLOCK = 1 << 16
 
 
 def compressed_value(data: Any, indices: Any, indptr: Any, n: Any) -> Any:
-    """Return the CSR array of SciPy with these arrays."""
+    """Return the CSR array of SciPy with these arrays, which are checked: SciPy reads the memory
+    that they name.
+    """
     check_lengths(data, indices)
-    parts = Arrays(data, indices, indptr, (len(indptr) - 1, int(n)))
+    n_major = len(indptr) - 1
+    values.check_compressed(indices, indptr, n_major, int(n), "a sparse matrix")
+    parts = Arrays(data, indices, indptr, (n_major, int(n)))
     return values.assemble("csr", "array", parts)
 
 
@@ -151,6 +155,7 @@ class SampledDot(Op):
                 f"sampling_dot: factors of shapes {x.shape} and {y.shape} do not fit a pattern of "
                 f"{len(indptr) - 1} rows with indices up to {most}"
             )
+        values.check_range(indices, len(y), "the indices of a sparse matrix")
         if x.ndim == 1:
             return x[rows] * y[indices]
         z = np.empty(len(indices), x.dtype)

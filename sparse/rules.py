@@ -444,6 +444,31 @@ def dot_of_scattered(node: Apply, graph: Any) -> Any:
     return DimShuffle(2, (1, 0))(turned)
 
 
+# -- patterns of arguments
+
+# Ops that look at the range of the indices that they read, and give the same for any order of the
+# entries of a row, and for several at one place; with the position of their first array.
+ANY_ORDER = {CompressedDot: 0, Usmm: 2}
+
+
+@rule(Components, why="products look at the indices themselves, and take them in any order")
+def read_in_any_order(node: Apply, graph: Any) -> Any:
+    """components(x) -> components(x, canonical=False), where products with dense matrices are all
+    that reads it
+    """
+    if not node.op.canonical or not node.inputs[0].type.is_compressed:
+        return None
+    arrays = node.outputs[:3]
+    for k, array in enumerate(arrays):
+        for reader, place in graph.clients.get(array, {}):
+            first = ANY_ORDER.get(type(reader.op)) if isinstance(reader, Apply) else None
+            if first is None or place != first + k:
+                return None
+            if any(reader.inputs[first + j] is not x for j, x in enumerate(arrays)):
+                return None
+    return Components(canonical=False)(node.inputs[0])
+
+
 LOWER = (
     lower, components_of_assembled, assembled_of_components, sorted_pattern, pattern_of_matrix,
     lookup_of_own_pattern, transposed_twice, combined_on_one_pattern, solve_by_factorization,
@@ -454,3 +479,4 @@ ARRAYS = (
     gather_of_fill, gather_of_elemwise, elemwise_of_scattered, sum_of_scattered, add_of_scattered,
 )  # fmt: skip
 UNSAFE = RuleSet([dot_of_scattered])
+READS = (read_in_any_order,)

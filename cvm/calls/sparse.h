@@ -1,8 +1,8 @@
 /* Ops on the arrays of sparse matrices (sparse.h): products, sums, transposes, places.
 
-   Patterns come from ops that make them canonical, or were checked as arguments; only pointers,
-   which bound loops, and lengths are checked here. Operands that do not fit are declined, and
-   Python raises the error. */
+   Patterns mostly come from ops that make them canonical, or were checked as arguments. Pointers, lengths and
+   the range of indices are checked here all the same, so that no memory is read outside of the arrays,
+   whatever a program's inputs are. Operands that do not fit are declined, and Python raises the error. */
 #ifndef SYMCOMP_CALLS_SPARSE_H
 #define SYMCOMP_CALLS_SPARSE_H
 
@@ -223,6 +223,16 @@ static int share_parts(Frame *frame, SparseWork *w, const SparseCall *c, rows_fu
 static int share_rows(Frame *frame, SparseWork *w, const SparseCall *c, rows_function *run)
 {
     return share_parts(frame, w, c, run, c->loops->row_at);
+}
+
+/* Whether the indices of all rows ascend and lie within the shape, for pointers that fit. */
+static int is_canonical(const IndexLoops *loops, SparseWork *w, int threads)
+{
+    w->run = loops->check_rows;
+    w->row_at = loops->row_at;
+    w->parts = threads > 1 ? PARTS_OF_POOLS : 1;
+    share(do_sparse_part, w, w->parts, threads);
+    return !w->is_wrong;
 }
 
 static int64_t number_at(const Frame *frame, const Place *place)

@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
     const SparseKind *kind;
     PyObject *make;
+    int threads, checks;    /* checks: whether indices must ascend within the shape */
 } SparseObjectSpec;
 
 /* The layout of an object: the number of entries and of pointers, rows and columns of a block, NumPy's
@@ -175,7 +176,7 @@ typedef struct {
     const IndexLoops *loops;
     Place indices, indptr, shape;
     int64_t stored, rows, block;
-    int format;
+    int format, threads;
 } PatternCheck;
 
 static int run_check_pattern(const void *params, Frame *frame)
@@ -183,11 +184,13 @@ static int run_check_pattern(const void *params, Frame *frame)
     const PatternCheck *c = (const PatternCheck *)params;
     const char *indices = data_at(frame, &c->indices), *indptr = data_at(frame, &c->indptr);
     const int64_t *shape = (const int64_t *)data_at(frame, &c->shape);
-    const Compressed x = {NULL, indices, indptr, c->rows, shape[c->format != FORMAT_CSC] / c->block};
+    SparseWork w = {0};
     if (c->format == FORMAT_COO)
         return c->loops->pairs_ascend(indices, indptr, c->stored, shape) ? DONE : DECLINED;
-    return c->loops->pointers_fit(indptr, c->rows, c->stored) && c->loops->is_canonical(&x) ? DONE
-                                                                                           : DECLINED;
+    w.x = (Compressed){NULL, indices, indptr, c->rows, shape[c->format != FORMAT_CSC] / c->block};
+    return c->loops->pointers_fit(indptr, c->rows, c->stored) && is_canonical(c->loops, &w, c->threads)
+               ? DONE
+               : DECLINED;
 }
 
 /* ---- plans */
@@ -257,7 +260,7 @@ static int guard_layout(Planner *p, const ApartState *state, int64_t *layout)
 }
 
 /* Check indices as they are found, in z[1] and z[2]. */
-static int emit_pattern_check(Planner *p, const SparseKind *k, const ApartState *state,
+static int emit_pattern_check(Planner *p, const SparseObjectSpec *spec, const ApartState *state,
                               Operand *const *z, const int64_t *layout)
 {
     Call *call = new_call(p, run_check_pattern, "check pattern", sizeof(PatternCheck));
@@ -267,14 +270,16 @@ static int emit_pattern_check(Planner *p, const SparseKind *k, const ApartState 
         return no_memory();
     c = (PatternCheck *)call->params;
     c->loops = index_loops_of((int)layout[INDEX_TYPE]);
-    c->format = k->format;
+    c->format = spec->kind->format;
     c->indices = placed(z[1]);
     c->indptr = placed(z[2]);
     c->shape = placed(state->shape);
     c->stored = layout[N_ENTRIES];
     c->rows = layout[N_POINTERS] - 1;
-    c->block = k->format == FORMAT_BSR ? layout[COLUMNS_OF_BLOCK] : 1;
+    c->block = c->format == FORMAT_BSR ? layout[COLUMNS_OF_BLOCK] : 1;
     call->work = (double)(layout[N_ENTRIES] + layout[N_POINTERS]);
+    c->threads = call->work < ELEMENTS_WORTH_SHARING || c->format == FORMAT_COO ? 1 : spec->threads;
+    call->uses_threads = c->threads > 1;
     reads[0] = z[1];
     reads[1] = z[2];
     reads[2] = state->shape;
@@ -335,7 +340,8 @@ static int give_group_parts(Planner *p, const Group *group)
 /* The arrays of a matrix. Those of a group are its parts; an object is taken apart. */
 static int plan_take_apart(Planner *p, const void *given)
 {
-    const SparseKind *k = ((const SparseObjectSpec *)given)->kind;
+    const SparseObjectSpec *spec = (const SparseObjectSpec *)given;
+    const SparseKind *k = spec->kind;
     ApartState *state = (ApartState *)p->saved;
     const int ndims[3] = {k->format == FORMAT_BSR ? 3 : 1, 1, 1};
     int64_t layout[LAYOUT_LENGTH], shape[3];
@@ -363,8 +369,9 @@ static int plan_take_apart(Planner *p, const void *given)
             return no_memory();
         z[j]->flags = (z[j]->flags & ~WRITEABLE) | WHOLE;
     }
-    if (status == DONE)
-        status = emit_pattern_check(p, k, state, z, layout);
+    /* Narrowed, an index outside of the shape could lie within. */
+    if (status == DONE && (spec->checks || layout[INDEX_TYPE] != k->index_type))
+        status = emit_pattern_check(p, spec, state, z, layout);
     if (status == DONE)
         status = give_output(p, 0, z[0]);
     for (j = 1; j < 3 && status == DONE; j++) {

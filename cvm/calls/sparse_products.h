@@ -21,14 +21,16 @@ static int run_sparse_dot(const void *params, Frame *frame)
         w.base = data_at(frame, &c->more[2]);
         w.alpha = data_at(frame, &c->more[3]);
     }
-    if (!c->transposed)
-        return share_rows(frame, &w, c, c->values->dot);
+    if (!c->transposed) {
+        const int status = share_rows(frame, &w, c, c->values->dot);
+        return status == DONE && w.is_wrong ? DECLINED : status;
+    }
     memset(w.z, 0, (size_t)(c->n * c->columns * c->itemsize));
     w.run = c->values->dot_transposed;
     w.parts = c->columns * c->itemsize / LEAST_BYTES_OF_PART;
     w.parts = w.parts < 1 ? 1 : w.parts > c->threads ? c->threads : w.parts;
     share(do_sparse_part, &w, w.parts, (int)w.parts);
-    return DONE;
+    return w.is_wrong ? DECLINED : DONE;
 }
 
 /* The operands of products at a pattern; 0: they do not fit. */
@@ -58,7 +60,9 @@ static int run_sampled(const void *params, Frame *frame)
 static int factors_of(const Frame *frame, const SparseCall *c, SparseWork *w)
 {
     return sparse_of(frame, c, &c->x, c->y.rows, &w->x) && number_at(frame, &c->more[0]) == c->y.rows &&
-           sparse_of(frame, c, &c->y, number_at(frame, &c->more[1]), &w->y) && w->y.columns >= 0;
+           sparse_of(frame, c, &c->y, number_at(frame, &c->more[1]), &w->y) && w->y.columns >= 0 &&
+           c->loops->indices_fit(w->x.indices, c->x.stored, w->x.columns) &&
+           c->loops->indices_fit(w->y.indices, c->y.stored, w->y.columns);
 }
 
 static int run_multiply_at(const void *params, Frame *frame)

@@ -299,17 +299,17 @@ static int plan_triplets(SparsePlan *s, const SparseState *state)
 static int run_check_canonical(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
-    Compressed x;
-    if (!sparse_of(frame, c, &c->x, INT64_MAX, &x))
+    SparseWork w = {0};
+    if (!sparse_of(frame, c, &c->x, INT64_MAX, &w.x))
         return DECLINED;
     if (c->has_base) {
-        x.columns = number_at(frame, &c->more[1]);
-        if (number_at(frame, &c->more[0]) != x.rows ||
-            (c->loops == &index_loops_i32 && (x.rows > INT32_MAX || x.columns > INT32_MAX)))
+        w.x.columns = number_at(frame, &c->more[1]);
+        if (number_at(frame, &c->more[0]) != w.x.rows ||
+            (c->loops == &index_loops_i32 && (w.x.rows > INT32_MAX || w.x.columns > INT32_MAX)))
             return DECLINED;
     }
-    *(int64_t *)data_at(frame, &c->count) = c->loops->is_canonical(&x);
-    return c->loops->indices_fit(x.indices, c->x.stored, x.columns) ? DONE : DECLINED;
+    *(int64_t *)data_at(frame, &c->count) = is_canonical(c->loops, &w, c->threads);
+    return c->loops->indices_fit(w.x.indices, c->x.stored, w.x.columns) ? DONE : DECLINED;
 }
 
 static int plan_canonical(SparsePlan *s, const SparseState *state)

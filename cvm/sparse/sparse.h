@@ -49,6 +49,7 @@ typedef struct SparseWork {
     int64_t steps[2];           /* of a dense matrix that is read anywhere, in bytes; a range; a block */
     const Compressed *joined;   /* the matrices that are joined */
     int itemsize, kind;
+    int is_wrong;               /* set where a pattern is not as it should be */
     void (*run)(struct SparseWork *work, int64_t first, int64_t end, int worker);
     int64_t (*row_at)(const char *indptr, int64_t rows, int64_t entries);
 } SparseWork;
@@ -60,7 +61,7 @@ typedef struct {
     int64_t (*row_at)(const char *indptr, int64_t rows, int64_t entries);
     int (*pointers_fit)(const char *indptr, int64_t rows, int64_t stored);
     int (*indices_fit)(const char *indices, int64_t count, int64_t columns);
-    int (*is_canonical)(const Compressed *x);
+    rows_function *check_rows;
     int (*pairs_ascend)(const char *rows, const char *columns, int64_t stored, const int64_t *shape);
     int64_t (*largest)(const char *indices, int64_t count);
     int64_t (*sum_counts)(const int64_t *counts, int64_t rows, char *indptr);

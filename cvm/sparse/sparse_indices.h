@@ -56,31 +56,33 @@ static int64_t OF_INDEX(count_falls)(const INDEX *indices, int64_t n, int64_t co
     return falls;
 }
 
-/* Whether the indices of every row ascend and lie within the shape, for pointers that fit. Where indices do
-   not ascend is counted over all entries of some rows, in vectors, and should be where rows begin alone;
-   these are looked at next, while the indices are in the cache. */
-static int OF_INDEX(is_canonical)(const Compressed *x)
+/* Note in ``is_wrong`` if the indices of a row do not ascend, or do not lie within the shape, for pointers that
+   fit. Where indices do not ascend is counted over all entries of some rows, in vectors, and should be where
+   rows begin alone; these are looked at next, while the indices are in the cache. */
+static void OF_INDEX(check_rows)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
-    const INDEX *indices = (const INDEX *)x->indices, *indptr = (const INDEX *)x->indptr;
-    const int64_t stored = indptr[x->rows], batch = x->rows * CHECKED_TOGETHER / (stored + 1) + 1;
+    const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
+    const int64_t stored = indptr[w->x.rows], batch = w->x.rows * CHECKED_TOGETHER / (stored + 1) + 1;
     int64_t i, stop;
-    for (i = 0; i < x->rows; i = stop) {
+    (void)worker;
+    for (i = first; i < end; i = stop) {
         const int64_t begin = indptr[i];
         int64_t falls;
-        stop = x->rows - i < batch ? x->rows : i + batch;
+        stop = end - i < batch ? end : i + batch;
         if (begin == (int64_t)indptr[stop])
             continue;
-        falls = OF_INDEX(count_falls)(indices + begin, indptr[stop] - begin, x->columns);
+        falls = OF_INDEX(count_falls)(indices + begin, indptr[stop] - begin, w->x.columns);
         for (; i < stop; i++) {
             /* Of rows without entries, and of the first that has some, no two indices were compared. */
             const int64_t k = indptr[i];
             if (k > begin && k < (int64_t)indptr[i + 1])
                 falls -= indices[k] <= indices[k - 1];
         }
-        if (falls != 0)
-            return 0;
+        if (falls != 0) {
+            __atomic_store_n(&w->is_wrong, 1, __ATOMIC_RELAXED);
+            return;
+        }
     }
-    return 1;
 }
 
 /* Whether pairs of rows and columns ascend strictly and lie within the shape. */
@@ -404,7 +406,8 @@ static void OF_INDEX(sort_indices)(INDEX *v, int64_t n, INDEX *spare)
 
 const IndexLoops OF_INDEX(index_loops) = {
     OF_INDEX(row_at), OF_INDEX(pointers_fit), OF_INDEX(indices_fit),
-    OF_INDEX(is_canonical), OF_INDEX(pairs_ascend), OF_INDEX(largest), OF_INDEX(sum_counts), OF_INDEX(number_rows), OF_INDEX(count_rows),
+    OF_INDEX(check_rows), OF_INDEX(pairs_ascend), OF_INDEX(largest), OF_INDEX(sum_counts),
+    OF_INDEX(number_rows), OF_INDEX(count_rows),
     OF_INDEX(transpose), OF_INDEX(scatter), OF_INDEX(gather), OF_INDEX(take_rows),
     OF_INDEX(count_taken), OF_INDEX(look_up), OF_INDEX(count_products), OF_INDEX(pack),
     OF_INDEX(look_up_pairs), OF_INDEX(count_cropped), OF_INDEX(crop), OF_INDEX(join_rows),

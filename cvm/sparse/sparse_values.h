@@ -4,8 +4,9 @@
    stay in registers, or near. */
 #define WIDE ((int)(256 / sizeof(T)))
 
-static inline void NAME(dot_block)(const SparseWork *w, int64_t begin, int64_t end, int64_t last,
-                                   int64_t at, int width, T *sums)
+/* 0: an index lies outside of the shape. */
+static inline int NAME(dot_block)(const SparseWork *w, int64_t begin, int64_t end, int64_t last,
+                                  int64_t at, int width, T *sums)
 {
     const T *data = (const T *)w->x.data, *dense = (const T *)w->dense + at;
     const INDEX *indices = (const INDEX *)w->x.indices;
@@ -15,13 +16,17 @@ static inline void NAME(dot_block)(const SparseWork *w, int64_t begin, int64_t e
         sums[c] = ZERO;
     for (k = begin; k < end; k++) {
         const T entry = data[k];
-        const T *row = dense + indices[k] * w->columns;
+        const T *row;
+        if ((uint64_t)indices[k] >= (uint64_t)w->x.columns)
+            return 0;
+        row = dense + indices[k] * w->columns;
         if (width > 1)
             fetch(dense + indices[k + FETCHED_AHEAD < last ? k + FETCHED_AHEAD : last] * w->columns,
                   width * (int)sizeof(T));
         for (c = 0; c < width; c++)
             sums[c] = PLUS(sums[c], TIMES(entry, row[c]));
     }
+    return 1;
 }
 
 /* z = base + alpha sums. */
@@ -41,15 +46,18 @@ static inline void NAME(finish)(const SparseWork *w, int64_t at, int width, cons
 
 #define ROW_BLOCKS(WIDTH)                                                                          \
     for (; at + (WIDTH) <= columns; at += (WIDTH)) {                                               \
-        NAME(dot_block)(w, begin, stop, last, at, WIDTH, sums);                                    \
+        if (!NAME(dot_block)(w, begin, stop, last, at, WIDTH, sums))                               \
+            goto outside;                                                                          \
         NAME(finish)(w, i * columns + at, WIDTH, sums);                                            \
     }
 
-/* Rows of x times a dense matrix, or vector. */
+/* Rows of x times a dense matrix, or vector. Indices are looked at here, and noted in ``is_wrong`` if one lies
+   outside of the shape: a pass over all of them beforehand would read them from memory twice. */
 static void NAME(dot)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const INDEX *indptr = (const INDEX *)w->x.indptr;
     const int64_t columns = w->columns, last = (int64_t)indptr[w->x.rows] - 1;
+    const uint64_t limit = (uint64_t)w->x.columns;
     int64_t i, at;
     T sums[WIDE];
     (void)worker;
@@ -58,8 +66,11 @@ static void NAME(dot)(SparseWork *w, int64_t first, int64_t end, int worker)
         const INDEX *indices = (const INDEX *)w->x.indices;
         for (i = first; i < end; i++) {
             T sum = ZERO;
-            for (at = indptr[i]; at < (int64_t)indptr[i + 1]; at++)
+            for (at = indptr[i]; at < (int64_t)indptr[i + 1]; at++) {
+                if ((uint64_t)indices[at] >= limit)
+                    goto outside;
                 sum = PLUS(sum, TIMES(data[at], dense[indices[at]]));
+            }
             NAME(finish)(w, i, 1, &sum);
         }
         return;
@@ -72,6 +83,9 @@ static void NAME(dot)(SparseWork *w, int64_t first, int64_t end, int worker)
         ROW_BLOCKS(WIDE / 8)
         ROW_BLOCKS(1)
     }
+    return;
+outside:
+    __atomic_store_n(&w->is_wrong, 1, __ATOMIC_RELAXED);
 }
 
 static inline void NAME(add_block)(T *restrict to, T entry, const T *restrict row, int width)
@@ -82,25 +96,32 @@ static inline void NAME(add_block)(T *restrict to, T entry, const T *restrict ro
 }
 
 /* Columns first to end of the transpose of x times a dense matrix: products are added to rows of the
-   result, which threads share by columns. */
+   result, which threads share by columns. Indices outside of the shape are noted in ``is_wrong``. */
 static void NAME(dot_transposed)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const T *data = (const T *)w->x.data, *dense = (const T *)w->dense;
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
     const int64_t columns = w->columns, last = (int64_t)indptr[w->x.rows] - 1;
     const int bytes = (int)(end - first < FEW_COLUMNS ? end - first : FEW_COLUMNS) * (int)sizeof(T);
+    const uint64_t limit = (uint64_t)w->x.columns;
     T *z = (T *)w->z;
     int64_t i, k, c;
     (void)worker;
     if (columns == 1) {
         for (i = 0; i < w->x.rows; i++)
-            for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++)
+            for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
+                if ((uint64_t)indices[k] >= limit)
+                    goto outside;
                 z[indices[k]] = PLUS(z[indices[k]], TIMES(data[k], dense[i]));
+            }
     } else {
         for (i = 0; i < w->x.rows; i++)
             for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
                 const T entry = data[k], *row = dense + i * columns;
-                T *to = z + indices[k] * columns;
+                T *to;
+                if ((uint64_t)indices[k] >= limit)
+                    goto outside;
+                to = z + indices[k] * columns;
                 fetch(z + indices[k + FETCHED_AHEAD < last ? k + FETCHED_AHEAD : last] * columns + first,
                       bytes);
                 c = first;
@@ -113,6 +134,9 @@ static void NAME(dot_transposed)(SparseWork *w, int64_t first, int64_t end, int 
     if (w->base != NULL)
         for (i = 0; i < w->x.columns; i++)
             NAME(finish)(w, i * columns + first, (int)(end - first), z + i * columns + first);
+    return;
+outside:
+    __atomic_store_n(&w->is_wrong, 1, __ATOMIC_RELAXED);
 }
 
 /* The inner products of rows of two dense matrices at the places of a pattern: x's, of which the
