@@ -68,7 +68,7 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
         kind, level = kinds[node], levels[node]
         if kind is None:
             continue
-        pattern = _loop(node)
+        pattern = loop_of(node)
         for x in node.inputs:
             maker = x.owner
             if maker is not None and kinds.get(maker) == kind and levels[maker] == level:
@@ -96,7 +96,7 @@ def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[A
     elements = {_row(pattern, lines): pattern for pattern, lines in axes.items()}
     for node in order:
         kinds[node] = None
-        pattern = _loop(node)
+        pattern = loop_of(node)
         lines = {*_lines(node)}
         if pattern is None or (lines and not lines <= {*axes.get(pattern, ())}):
             continue
@@ -163,7 +163,7 @@ def _row(pattern: Pattern, axes: Collection[int]) -> Pattern:
     return tuple(one or a in axes for a, one in enumerate(pattern))
 
 
-def _loop(node: Apply) -> Pattern | None:
+def loop_of(node: Apply) -> Pattern | None:
     """Return which axes have length 1 in the elements that the node passes over; None if it is no
     such loop.
     """
@@ -177,7 +177,7 @@ def _loop(node: Apply) -> Pattern | None:
         return _pattern(node.outputs[0].type.shape) if _changes_nothing(node.op) else None
     if type(node.op) is Elemwise and not node.op.inplace and not all(map(_is_literal, node.inputs)):
         dtypes = tuple(x.type.dtype for x in (*node.inputs, *node.outputs))
-        if not _has_c(node.op.scalar, dtypes):
+        if not has_c(node.op.scalar, dtypes):
             return None  # ops fused with it would run without a kernel, too
         pattern = _pattern(node.outputs[0].type.shape)
         # A type may know more than the inputs do: then its length 1 is not stretched.
@@ -188,10 +188,10 @@ def _loop(node: Apply) -> Pattern | None:
 
 def is_one_loop(node: Apply) -> bool:
     """Tell whether a node is a scalar function or a reduction that can be part of a loop."""
-    return isinstance(node.op, (Elemwise, Reduce)) and _loop(node) is not None
+    return isinstance(node.op, (Elemwise, Reduce)) and loop_of(node) is not None
 
 
-def _has_c(row: ScalarOp, dtypes: tuple[str, ...]) -> bool:
+def has_c(row: ScalarOp, dtypes: tuple[str, ...]) -> bool:
     return scalar_text(row, dtypes[:-1], dtypes[-1]) is not None
 
 

@@ -3,6 +3,7 @@
 from symcomp.ops.control.debugging import PdbBreakpoint, Print
 from symcomp.printing.debug import debugprint
 from symcomp.printing.dot import GraphvizError, pydotprint
+from symcomp.printing.fusion import explain_fusion
 from symcomp.printing.notebook import install
 from symcomp.printing.page import html
 from symcomp.printing.plain import pp, pprint
@@ -13,6 +14,6 @@ from symcomp.printing.values import min_informative_str
 install()
 
 __all__ = [
-    "debugprint", "explain_rewrites", "GraphvizError", "html", "latex", "min_informative_str",
-    "PdbBreakpoint", "pp", "pprint", "Print", "pydotprint",
+    "debugprint", "explain_fusion", "explain_rewrites", "GraphvizError", "html", "latex",
+    "min_informative_str", "PdbBreakpoint", "pp", "pprint", "Print", "pydotprint",
 ]  # fmt: skip
