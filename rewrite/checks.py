@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from symcomp.ops.linalg.products import SameLengths
-from symcomp.ops.shapes.shape import ShapeI, specify_shape
+from symcomp.ops.shapes.reshaping import specify_shape
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.shapes import shapes_of
 
 

@@ -17,7 +17,8 @@ from symcomp.core.source import made_for
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.errors import RewriteError, RewriteWarning
-from symcomp.ops.shapes.shape import SpecifyShape, specify_shape
+from symcomp.ops.shapes.reshaping import specify_shape
+from symcomp.ops.shapes.shape import SpecifyShape
 from symcomp.rewrite.constant_folding import folded
 from symcomp.rewrite.rule import Rule, RuleSet
 from symcomp.rewrite.trace import Firing, show

@@ -36,13 +36,14 @@ from symcomp.ops.linalg.stable_linalg import (
     StableSLogDet,
     StableSolve,
 )
+from symcomp.ops.reductions.functions import prod as prod_
 from symcomp.ops.reductions.reduce import Reduce
-from symcomp.ops.reductions.reduce import prod as prod_
 from symcomp.ops.reductions.stable_reduce import LogProd
-from symcomp.ops.shapes.alloc import Alloc, alloc
+from symcomp.ops.shapes.alloc import Alloc
 from symcomp.ops.shapes.axes import matrix_transpose
 from symcomp.ops.shapes.creation import Arange
 from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.filled import alloc
 from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of

@@ -18,13 +18,14 @@ from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.elementwise.scalar_logic import neq, switch
 from symcomp.ops.elementwise.scalar_math import maximum, minimum, mul
 from symcomp.ops.indexing.diagonal import Diagonal
-from symcomp.ops.indexing.index import Subtensor, getitem
+from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import ARRAY, NOTHING
+from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.linalg.blas_routines import DTYPES
 from symcomp.ops.linalg.contraction import MatrixChain, SumOfProducts, best_brackets, bracketed
 from symcomp.ops.linalg.products import Dot, same_lengths
+from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.reductions.reduce import Reduce
-from symcomp.ops.reductions.reduce import sum as sum_
 from symcomp.ops.shapes.alloc import Alloc
 from symcomp.ops.shapes.creation import Arange
 from symcomp.ops.shapes.dimshuffle import DimShuffle

@@ -15,11 +15,11 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
-from symcomp.ops.convert import Stack
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.shape import Shape, ShapeI
+from symcomp.ops.shapes.stack import Stack
 from symcomp.rewrite.constant_folding import folded
 
 Length = Any  # int, or an int64 scalar variable

@@ -10,7 +10,8 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import cast, mul, neg, reciprocal, sqr, sqrt
-from symcomp.ops.indexing.diagonal import AllocDiagonal, diagonal_matrix
+from symcomp.ops.indexing.diagonal import AllocDiagonal
+from symcomp.ops.indexing.diagonals import diagonal_matrix
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import is_power_of_two, number

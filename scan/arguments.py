@@ -15,7 +15,7 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_math import minimum
 from symcomp.ops.shapes.axes import shape_padleft
-from symcomp.ops.shapes.shape import shape_i
+from symcomp.ops.shapes.reshaping import shape_i
 from symcomp.scan.calling import described, read_tensor
 from symcomp.scan.run import by_fast_compile, by_fast_run
 

@@ -18,7 +18,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import cast, maximum, sqrt
 from symcomp.ops.shapes.axes import shape_padleft
-from symcomp.ops.shapes.join import stack
+from symcomp.ops.shapes.joining import stack
 from symcomp.ops.shapes.shape import reshape, shape_tuple
 from symcomp.scan.budget import Budget, read_budget, steps_within
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results

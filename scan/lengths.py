@@ -19,7 +19,8 @@ from symcomp.ops.indexing.index_pattern import Slice
 from symcomp.ops.linalg.products import Dot
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.dimshuffle import DimShuffle
-from symcomp.ops.shapes.shape import Shape, ShapeI, specify_shape
+from symcomp.ops.shapes.reshaping import specify_shape
+from symcomp.ops.shapes.shape import Shape, ShapeI
 from symcomp.rewrite.shapes import Shapes
 from symcomp.scan.layout import Arguments, Layout
 from symcomp.scan.rows import FirstRows

@@ -23,7 +23,8 @@ from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import Slice
 from symcomp.ops.shapes.alloc import Alloc
 from symcomp.ops.shapes.dimshuffle import DimShuffle
-from symcomp.ops.shapes.shape import Shape, ShapeI, specify_shape
+from symcomp.ops.shapes.reshaping import specify_shape
+from symcomp.ops.shapes.shape import Shape, ShapeI
 from symcomp.rewrite.rule import elementwise
 from symcomp.rewrite.shapes import Shapes
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results

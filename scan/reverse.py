@@ -24,11 +24,12 @@ from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import constant
 from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.elementwise.scalar_math import minimum
-from symcomp.ops.indexing.index import IncSubtensor, set_subtensor
+from symcomp.ops.indexing.index import IncSubtensor
 from symcomp.ops.indexing.index_pattern import Slice
-from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.indexing.subtensors import set_subtensor
 from symcomp.ops.shapes.axes import shape_padleft
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.filled import zeros
+from symcomp.ops.shapes.joining import concatenate
 from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import elementwise

@@ -18,7 +18,8 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.elementwise.scalar_math import maximum
-from symcomp.ops.indexing.index import IncSubtensor, set_subtensor
+from symcomp.ops.indexing.index import IncSubtensor
+from symcomp.ops.indexing.subtensors import set_subtensor
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.canonicalize.structure import zeros_in
 

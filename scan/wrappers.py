@@ -12,9 +12,9 @@ from symcomp.errors import ShapeError
 from symcomp.ops.control.conditions import assert_op
 from symcomp.ops.elementwise.scalar_logic import eq
 from symcomp.ops.elementwise.scalar_math import minimum
-from symcomp.ops.shapes.alloc import zeros
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.filled import zeros
+from symcomp.ops.shapes.joining import concatenate
 from symcomp.ops.shapes.shape import reshape, shape_tuple
 from symcomp.scan.arguments import as_list, read_steps
 from symcomp.scan.build import scan

@@ -12,7 +12,7 @@ from symcomp.ops.convert import as_common, as_tensor_variable, cast_to, is_pytho
 from symcomp.ops.elementwise.scalar_math import add as dense_add
 from symcomp.ops.elementwise.scalar_math import mul as dense_mul
 from symcomp.ops.elementwise.scalar_math import true_div
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.sparse.components import parts_of, with_data
 from symcomp.sparse.convert import cast, compressed, dense_from_sparse
 from symcomp.sparse.op import as_sparse_or_tensor_variable, as_sparse_variable, common_dtype

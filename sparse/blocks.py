@@ -13,7 +13,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.indexing.index import getitem
+from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.shapes.shape import ShapeI, known_length, shape_tuple
 from symcomp.sparse import values
 from symcomp.sparse.components import assembled, entry, parts_of

@@ -13,7 +13,7 @@ from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.indexing.index import getitem
+from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.shapes.shape import ShapeI, known_length, length_vector
 from symcomp.sparse import values
 from symcomp.sparse.op import SparseOp, as_scalar, as_sparse_variable

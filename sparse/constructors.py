@@ -13,9 +13,9 @@ from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, as_tensor_variable, cast_to, resolve_dtype
 from symcomp.ops.elementwise.scalar_math import int_div, maximum, minimum
-from symcomp.ops.shapes.alloc import alloc
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.join import join
+from symcomp.ops.shapes.filled import alloc
+from symcomp.ops.shapes.joining import join
 from symcomp.ops.shapes.shape import as_lengths, shape_tuple
 from symcomp.sparse.components import (
     Assemble,

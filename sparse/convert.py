@@ -14,9 +14,9 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
-from symcomp.ops.indexing.index import getitem, inc_subtensor
-from symcomp.ops.shapes.alloc import alloc
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.indexing.subtensors import getitem, inc_subtensor
+from symcomp.ops.shapes.axes import dimshuffle
+from symcomp.ops.shapes.filled import alloc
 from symcomp.ops.shapes.shape import ShapeI, known_length, shape_tuple
 from symcomp.sparse import values
 from symcomp.sparse.blocks import CheckedBlocks, RowsAsBlocks, rows_of_blocks

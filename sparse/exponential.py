@@ -21,7 +21,7 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.lazy import lazy_module
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.shapes.join import join
+from symcomp.ops.shapes.joining import join
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.sparse.components import entries_at, parts_of, with_data
 from symcomp.sparse.convert import asformat, cast, compressed

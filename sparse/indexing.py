@@ -13,8 +13,8 @@ from symcomp.errors import AxisError, DTypeError, IndexOutOfRangeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_logic import lt, switch
 from symcomp.ops.elementwise.scalar_math import maximum, minimum
-from symcomp.ops.indexing.index import getitem as dense_getitem
-from symcomp.ops.indexing.index import nonzero
+from symcomp.ops.indexing.subtensors import getitem as dense_getitem
+from symcomp.ops.indexing.subtensors import nonzero
 from symcomp.ops.shapes.creation import arange
 from symcomp.sparse.constructors import as_indices
 from symcomp.sparse.convert import compressed

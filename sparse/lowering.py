@@ -15,11 +15,11 @@ from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_math import cast as dense_cast
 from symcomp.ops.elementwise.scalar_math import mul as dense_mul
 from symcomp.ops.elementwise.scalar_math import neg as dense_neg
-from symcomp.ops.indexing.index import getitem
+from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.linalg.products import SameLengths
-from symcomp.ops.shapes.alloc import alloc
-from symcomp.ops.shapes.dimshuffle import dimshuffle
-from symcomp.ops.shapes.join import join
+from symcomp.ops.shapes.axes import dimshuffle
+from symcomp.ops.shapes.filled import alloc
+from symcomp.ops.shapes.joining import join
 from symcomp.ops.shapes.shape import ShapeI, length_vector
 from symcomp.sparse.components import Assemble, Parts, entry, parts_of
 from symcomp.sparse.convert import (

@@ -20,7 +20,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.indexing.index import getitem
+from symcomp.ops.indexing.subtensors import getitem
 from symcomp.sparse.type import SparseConstant, SparseType, SparseVariable, type_of_value
 from symcomp.sparse.values import canonical, check_value, is_sparse
 

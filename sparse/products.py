@@ -15,7 +15,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_math import mul
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.shape import ShapeI, known_length
 from symcomp.sparse import values
 from symcomp.sparse.blocks import block_dot

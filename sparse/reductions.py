@@ -20,11 +20,11 @@ from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import cast as dense_cast
 from symcomp.ops.elementwise.scalar_math import exp, second
-from symcomp.ops.indexing.index import getitem, inc_subtensor
-from symcomp.ops.reductions.reduce import sum as dense_sum
-from symcomp.ops.shapes.alloc import alloc
+from symcomp.ops.indexing.subtensors import getitem, inc_subtensor
+from symcomp.ops.reductions.functions import sum as dense_sum
+from symcomp.ops.shapes.filled import alloc
 from symcomp.ops.shapes.shape import normalize_axis, shape_tuple
-from symcomp.ops.sorting.sort import argsort
+from symcomp.ops.sorting.functions import argsort
 from symcomp.sparse.components import Parts, entry, major_of, parts_of, with_data
 from symcomp.sparse.constructors import as_indices
 from symcomp.sparse.convert import asformat, compressed, csr_from_dense

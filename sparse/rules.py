@@ -15,7 +15,7 @@ from symcomp.core.tensor import TensorConstant
 from symcomp.ops.convert import as_tensor_variable, cast_to, with_rank
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.elementwise.scalar_math import add, maximum, minimum, mul
-from symcomp.ops.indexing.index import getitem
+from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.linalg.products import Dot
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.alloc import Alloc

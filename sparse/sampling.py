@@ -20,7 +20,7 @@ from symcomp.ops.elementwise.scalar_logic import ge, switch
 from symcomp.ops.elementwise.scalar_math import cast, expm1, floor, log1p, maximum, minimum, round
 from symcomp.ops.random import continuous, discrete
 from symcomp.ops.random.state import RandomType, generator_at, words_of
-from symcomp.ops.shapes.alloc import alloc
+from symcomp.ops.shapes.filled import alloc
 from symcomp.ops.shapes.shape import ShapeI, as_length
 from symcomp.sparse import values
 from symcomp.sparse.components import Assemble, entry, parts_of, with_data

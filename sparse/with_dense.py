@@ -13,9 +13,9 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.indexing.index import getitem
-from symcomp.ops.shapes.dimshuffle import dimshuffle
-from symcomp.ops.shapes.shape import specify_shape
+from symcomp.ops.indexing.subtensors import getitem
+from symcomp.ops.shapes.axes import dimshuffle
+from symcomp.ops.shapes.reshaping import specify_shape
 from symcomp.sparse.components import Parts, major_of
 from symcomp.sparse.convert import dense_from_sparse, entries_of_dense
 from symcomp.sparse.op import SparseOp, as_sparse_variable

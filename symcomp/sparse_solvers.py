@@ -20,8 +20,8 @@ from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_logic import eq, le, switch
 from symcomp.ops.elementwise.scalar_math import maximum, real, sqr
 from symcomp.ops.linalg.functions import dot as dense_dot
-from symcomp.ops.reductions.reduce import all as all_
-from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.reductions.functions import all as all_
+from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.sparse.op import as_sparse_variable
 from symcomp.sparse.products import dot as sparse_dot

@@ -19,11 +19,12 @@ from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, GraphError
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_math import sqr, sqrt
-from symcomp.ops.indexing.index import Subtensor, getitem, inc_subtensor, set_subtensor
+from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import ARRAY, NOTHING, Slice
-from symcomp.ops.shapes.join import join
+from symcomp.ops.indexing.subtensors import getitem, inc_subtensor, set_subtensor
+from symcomp.ops.shapes.joining import join
 from symcomp.ops.shapes.shape import ShapeI, reshape, shape_tuple
-from symcomp.ops.sorting.sort import unique
+from symcomp.ops.sorting.functions import unique
 from symcomp.sparse.reductions import segment_sum
 from symcomp.sparse.rows import AdamRows, MomentumRows
 from symcomp.sparse.structure import wrapped_positions

@@ -16,7 +16,8 @@ from symcomp.ops.indexing.index import IncSubtensor, Nonzero, Subtensor
 from symcomp.ops.indexing.index_pattern import ARRAY, NEW, SYMBOL, MaskFits, Slice, left_out
 from symcomp.ops.linalg.products import Dot
 from symcomp.ops.shapes.alloc import Alloc
-from symcomp.ops.shapes.dimshuffle import DimShuffle, dimshuffle
+from symcomp.ops.shapes.axes import dimshuffle
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import RuleSet, computed_by, rule

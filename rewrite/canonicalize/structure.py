@@ -11,7 +11,7 @@ from symcomp.core.node import Apply
 from symcomp.core.source import made_for
 from symcomp.core.tensor import TensorConstant, TensorType
 from symcomp.ops.control.conditions import Assert, IfElse
-from symcomp.ops.convert import Stack, as_tensor_variable
+from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.elementwise.scalar_math import cast, neg
 from symcomp.ops.reductions.reduce import Reduce
@@ -19,6 +19,7 @@ from symcomp.ops.shapes.alloc import Alloc
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join
 from symcomp.ops.shapes.shape import Reshape, Shape, ShapeI, SpecifyShape, length_vector
+from symcomp.ops.shapes.stack import Stack
 from symcomp.rewrite.pattern import f, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import is_natural, shapes_of

@@ -24,9 +24,10 @@ from symcomp.ops.linalg.products import BatchedDot, Dot
 from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax, SubtractWeightedMean
 from symcomp.ops.reductions.cumulative import CumOp
 from symcomp.ops.reductions.reduce import Reduce
-from symcomp.ops.shapes.alloc import Alloc, alloc
+from symcomp.ops.shapes.alloc import Alloc
 from symcomp.ops.shapes.creation import arange
 from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.filled import alloc
 from symcomp.ops.shapes.join import Join, Split
 from symcomp.ops.shapes.shape import Reshape, ShapeI, reshape, shape_tuple
 from symcomp.ops.sorting.sort import Sort

@@ -11,7 +11,7 @@ from symcomp.core.walk import ancestors, graph_inputs, rebuild, toposort
 from symcomp.ops.control.regions import ALWAYS, place
 from symcomp.ops.convert import constant
 from symcomp.ops.shapes.axes import shape_padleft
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.joining import concatenate
 from symcomp.rewrite.rule import rule
 from symcomp.scan.op import Scan
 from symcomp.scan.rules.scan_parts import Carried, Parts, Row, Traced, has_clients

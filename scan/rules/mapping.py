@@ -10,8 +10,8 @@ from symcomp.autodiff.maprows import MapRows
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType
-from symcomp.ops.shapes.alloc import zeros
 from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.filled import zeros
 from symcomp.ops.shapes.shape import reshape
 from symcomp.rewrite.rule import rule
 from symcomp.scan.layout import Arguments, Layout, flat_arguments

@@ -9,7 +9,7 @@ from symcomp.core.walk import clients_of, depends_on, toposort
 from symcomp.ops.control.regions import ALWAYS, place
 from symcomp.ops.convert import constant
 from symcomp.ops.linalg.products import Dot
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.joining import concatenate
 from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.rewrite.rule import elementwise, rule
 from symcomp.scan.lengths import shaped

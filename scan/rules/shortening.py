@@ -6,14 +6,15 @@ from typing import Any
 
 from symcomp.core.node import Apply, Constant
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops.convert import Stack, as_tensor_variable
+from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import maximum, minimum
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import Slice, left_out
-from symcomp.ops.shapes.alloc import zeros
 from symcomp.ops.shapes.axes import shape_padleft
-from symcomp.ops.shapes.join import stack
+from symcomp.ops.shapes.filled import zeros
+from symcomp.ops.shapes.joining import stack
 from symcomp.ops.shapes.shape import shape_tuple
+from symcomp.ops.shapes.stack import Stack
 from symcomp.rewrite.rule import computed_by, elementwise, rule
 from symcomp.scan.lengths import row_lengths
 from symcomp.scan.op import Scan

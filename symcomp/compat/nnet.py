@@ -15,9 +15,9 @@ from symcomp.ops.indexing.index_arithmetic import to_one_hot
 from symcomp.ops.nnet import classification
 from symcomp.ops.nnet import functions as nnet
 from symcomp.ops.nnet.labels import Labels
-from symcomp.ops.shapes.alloc import full, zeros
 from symcomp.ops.shapes.axes import shape_padleft
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.filled import full, zeros
+from symcomp.ops.shapes.joining import concatenate
 from symcomp.ops.windows import convolve
 
 __all__ = [

@@ -21,7 +21,6 @@ from symcomp.compat.own_elemwise import OwnElemwise, elementwise
 from symcomp.compat.scalars import as_row
 from symcomp.compat.symbolic_axis import SYMBOLIC_AXES
 from symcomp.ops.control.conditions import IfElse, ifelse
-from symcomp.ops.convert import Stack
 from symcomp.ops.nnet import functions as nnet
 from symcomp.ops.nnet.softmax import LogSoftmax, Softmax
 from symcomp.ops.reductions.cumulative import CumOp
@@ -29,6 +28,7 @@ from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.shapes.join import Join, Split
 from symcomp.ops.shapes.repeat import repeat
 from symcomp.ops.shapes.shape import normalize_axes
+from symcomp.ops.shapes.stack import Stack
 
 Test = Callable[[Any], bool]
 #: Packages of Theano, and the modules whose ``OP_CLASSES`` holds their classes.

@@ -8,7 +8,7 @@ from typing import Any
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import maximum
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.joining import concatenate
 from symcomp.scan.build import scan as official_scan
 
 

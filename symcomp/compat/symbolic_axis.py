@@ -16,9 +16,9 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.control.conditions import Assert, ifelse
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_logic import and_, eq, ge, lt, switch
-from symcomp.ops.shapes import join as joining
+from symcomp.ops.shapes import joining
 from symcomp.ops.shapes.shape import ForgetLengths, normalize_axis
-from symcomp.ops.sorting import sort as sorting
+from symcomp.ops.sorting import functions as sorting
 
 __all__ = ["SYMBOLIC_AXES"]
 

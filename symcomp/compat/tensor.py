@@ -29,12 +29,12 @@ from symcomp.ops.convert import (
 from symcomp.ops.elementwise import scalar_logic, scalar_math
 from symcomp.ops.elementwise.scalar_logic import eq
 from symcomp.ops.elementwise.scalar_math import abs_, cast
-from symcomp.ops.indexing.index import getitem, inc_subtensor, set_subtensor
+from symcomp.ops.indexing.subtensors import getitem, inc_subtensor, set_subtensor
+from symcomp.ops.linalg.decompositions import svd
 from symcomp.ops.linalg.functions import norm as norm_of
-from symcomp.ops.linalg.svd import svd
 from symcomp.ops.shapes.axes import dimshuffle
-from symcomp.ops.shapes.shape import patternbroadcast
-from symcomp.ops.shapes.shape import specify_shape as specify_lengths
+from symcomp.ops.shapes.reshaping import patternbroadcast
+from symcomp.ops.shapes.reshaping import specify_shape as specify_lengths
 from symcomp.rewrite.rule import elementwise
 
 __all__ = [

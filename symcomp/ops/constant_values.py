@@ -8,13 +8,14 @@ import numpy as np
 
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.control.conditions import Assert
-from symcomp.ops.convert import Stack, constant_scalar
+from symcomp.ops.convert import constant_scalar
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.shapes.alloc import Alloc
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join
 from symcomp.ops.shapes.shape import Shape, ShapeI
+from symcomp.ops.shapes.stack import Stack
 
 __all__ = ["get_scalar_constant_value"]
 

@@ -17,12 +17,13 @@ from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import constant_values, convert
 from symcomp.ops.elementwise import scalar_logic, scalar_logistic, scalar_math
-from symcomp.ops.indexing import diagonal, gather, index
+from symcomp.ops.indexing import diagonals, gather, subtensors
 from symcomp.ops.linalg import functions as linalg
-from symcomp.ops.reductions import cumulative, reduce
-from symcomp.ops.shapes import alloc, axes, join, repeat, shape
-from symcomp.ops.shapes.dimshuffle import dimshuffle
-from symcomp.ops.sorting import sort
+from symcomp.ops.reductions import accumulated
+from symcomp.ops.reductions import functions as reductions
+from symcomp.ops.shapes import axes, filled, joining, repeat, reshaping, shape
+from symcomp.ops.shapes.axes import dimshuffle
+from symcomp.ops.sorting import functions as sorting
 
 BINARY: dict[str, Callable[..., Any]] = {
     "add": scalar_math.add,
@@ -48,8 +49,8 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "neg": scalar_math.neg,
     "abs": scalar_math.abs_,
     "invert": scalar_logic.invert,
-    "getitem": index.getitem,
-    "iter": index.iterate,
+    "getitem": subtensors.getitem,
+    "iter": subtensors.iterate,
     "ceil": scalar_math.ceil,
     "floor": scalar_math.floor,
     "trunc": scalar_math.trunc,
@@ -63,16 +64,17 @@ METHODS: tuple[tuple[Any, str], ...] = (
         "arccosh arctanh deg2rad rad2deg conj sgn sqr inv trunc round",
     ),
     (scalar_logic, "clip isnan isinf eq neq"),
-    (reduce, "sum prod mean var std max min argmax argmin any all ptp"),
-    (shape, "reshape flatten"),
+    (reductions, "sum prod mean var std max min argmax argmin any all ptp"),
+    (shape, "reshape"),
+    (reshaping, "flatten"),
     (axes, "swapaxes squeeze"),
-    (alloc, "zeros_like ones_like fill"),
-    (index, "nonzero nonzero_values"),
+    (filled, "zeros_like ones_like fill"),
+    (subtensors, "nonzero nonzero_values"),
     (gather, "take choose"),
-    (diagonal, "diagonal trace"),
+    (diagonals, "diagonal trace"),
     (linalg, "dot norm"),
-    (sort, "sort argsort searchsorted"),
-    (cumulative, "cumsum cumprod"),
+    (sorting, "sort argsort searchsorted"),
+    (accumulated, "cumsum cumprod"),
     (repeat, "repeat"),
 )
 
@@ -209,7 +211,7 @@ class _Members:
 
     def ravel(self: Any) -> Any:
         """Return all elements as a vector."""
-        return shape.flatten(self)
+        return reshaping.flatten(self)
 
     def astype(self: Any, dtype: Any) -> Any:
         """Convert to another dtype."""
@@ -235,11 +237,11 @@ class _Members:
 
     def set(self: Any, value: Any) -> Any:
         """Return x with the part ``x[...]`` replaced by ``value``."""
-        return index.set_subtensor(self, value)
+        return subtensors.set_subtensor(self, value)
 
     def inc(self: Any, value: Any) -> Any:
         """Return x with ``value`` added to the part ``x[...]``."""
-        return index.inc_subtensor(self, value)
+        return subtensors.inc_subtensor(self, value)
 
     def get_scalar_constant_value(self: Any) -> Any:
         """Return the value of a scalar that is known; see the function."""
@@ -352,20 +354,20 @@ _UFUNC_NAMES = {
     linalg: "matmul",
 }
 _FUNCTION_NAMES = {
-    reduce: "sum prod mean var std max min any all argmax argmin ptp",
-    sort: "sort argsort searchsorted unique median",
-    cumulative: "cumsum cumprod diff",
-    join: "concatenate stack hstack vstack",
+    reductions: "sum prod mean var std max min any all argmax argmin ptp",
+    sorting: "sort argsort searchsorted unique median",
+    accumulated: "cumsum cumprod diff",
+    joining: "concatenate stack hstack vstack",
     linalg: "dot tensordot outer inner vdot kron",
     axes: "transpose swapaxes moveaxis expand_dims squeeze atleast_1d atleast_2d atleast_3d",
     shape: "reshape shape",
-    alloc: "zeros_like ones_like full_like broadcast_to",
+    filled: "zeros_like ones_like full_like broadcast_to",
     repeat: "tile repeat roll flip pad",
     gather: "take take_along_axis compress choose",
-    diagonal: "diagonal diag trace",
+    diagonals: "diagonal diag trace",
     scalar_logic: "where clip isclose allclose nan_to_num",
     scalar_math: "real imag angle round",
-    index: "nonzero flatnonzero",
+    subtensors: "nonzero flatnonzero",
 }
 
 
@@ -382,4 +384,4 @@ def _numpy_table(names: dict[Any, str], ufuncs: bool) -> dict[Any, Callable[...,
 
 UFUNCS = _numpy_table(_UFUNC_NAMES, ufuncs=True)
 FUNCTIONS = _numpy_table(_FUNCTION_NAMES, ufuncs=False)
-FUNCTIONS[np.ravel] = shape.flatten
+FUNCTIONS[np.ravel] = reshaping.flatten

@@ -122,7 +122,7 @@ class TypedListVariable(Variable):
         return self.type.get_depth() + 1
 
     def __getitem__(self, index: Any) -> Any:
-        return getitem(self, index)
+        return element_of(self, index)
 
     def __len__(self) -> int:
         raise TypeError(
@@ -138,35 +138,35 @@ class TypedListVariable(Variable):
 
     def append(self, element: Any) -> Any:
         """Return the list with one element more; see ``typed_list.append``."""
-        return append(self, element)
+        return Append()(self, element)
 
     def extend(self, other: Any) -> Any:
         """Return the list extended by another; see ``typed_list.extend``."""
-        return extend(self, other)
+        return Extend()(self, other)
 
     def insert(self, index: Any, element: Any) -> Any:
         """Return the list with an element before ``index``; see ``typed_list.insert``."""
-        return insert(self, index, element)
+        return Insert()(self, index, element)
 
     def remove(self, element: Any) -> Any:
         """Return the list without the first equal element; see ``typed_list.remove``."""
-        return remove(self, element)
+        return Remove()(self, element)
 
     def reverse(self) -> Any:
         """Return the list in reverse order; see ``typed_list.reverse``."""
-        return reverse(self)
+        return Reverse()(self)
 
     def count(self, element: Any) -> Any:
         """Return the number of equal elements; see ``typed_list.count``."""
-        return count(self, element)
+        return Count()(self, element)
 
     def ind(self, element: Any) -> Any:
         """Return the first position of an element; see ``typed_list.index_``."""
-        return index_(self, element)
+        return Index()(self, element)
 
     def length(self) -> Any:
         """Return the number of elements; see ``typed_list.length``."""
-        return length(self)
+        return Length()(self)
 
 
 class TypedListConstant(Constant, TypedListVariable):
@@ -191,13 +191,33 @@ def as_list(name: str, x: Any, like: Type | None = None) -> Variable:
     if isinstance(x, Apply):
         (x,) = x.outputs
     if isinstance(x, list | tuple) and like is not None:
-        return like.make_constant(list(x)) if not _has_variable(x) else make_list(x)
+        return like.make_constant(list(x)) if not _has_variable(x) else made_list(x)
     if isinstance(x, list | tuple):
-        x = make_list(x)
+        x = made_list(x)
     if not isinstance(x, Variable) or not isinstance(x.type, TypedListType):
         kind = x.type if isinstance(x, Variable) else type(x).__name__
         raise DTypeError(f"{name}: {x!r} ({kind}) is no typed list: make one by make_list")
     return x
+
+
+def made_list(a: Any) -> Any:
+    """Return the list of some variables or values; Python lists among them become lists."""
+    if not isinstance(a, list | tuple):
+        raise DTypeError(f"make_list: a list or tuple is needed, not {a!r} ({type(a).__name__})")
+    return MakeList(len(a))(*map(_as_variable, a))
+
+
+def _as_variable(x: Any) -> Variable:
+    if isinstance(x, Variable):
+        return x
+    return made_list(x) if isinstance(x, list | tuple) and x else as_tensor_variable(x)
+
+
+def element_of(x: Any, index: Any) -> Any:
+    """Return an element of a list, or for a slice a list."""
+    if isinstance(index, slice):
+        return GetSlice()(x, index.start, index.stop, index.step)
+    return GetItem()(x, index)
 
 
 def _has_variable(x: Any) -> bool:
@@ -467,178 +487,7 @@ def _equality(node: Apply) -> Any:
     return x.type.ttype.values_eq
 
 
-# -- functions
-
-
-def make_list(a: Sequence[Any]) -> Any:
-    """Make a list of variables of one type, at least one.
-
-    Parameters
-    ----------
-    a : sequence of variables, array_like, or such sequences
-
-    Returns
-    -------
-    TypedListVariable
-        A list of the elements' type; differing lengths of tensors are not static.
-
-    Raises
-    ------
-    DTypeError
-        If there are no elements, or they are of different dtypes or ranks.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> from symcomp.typed_list import make_list
-    >>> x = T.dvector("x")
-    >>> make_list([x, x * 2])[1].eval({x: [1, 2]})
-    array([2., 4.])
-    """
-    if not isinstance(a, list | tuple):
-        raise DTypeError(f"make_list: a list or tuple is needed, not {a!r} ({type(a).__name__})")
-    return MakeList(len(a))(*map(_as_variable, a))
-
-
-def _as_variable(x: Any) -> Variable:
-    if isinstance(x, Variable):
-        return x
-    return make_list(x) if isinstance(x, list | tuple) and x else as_tensor_variable(x)
-
-
-def getitem(x: Any, index: Any) -> Any:
-    """Return an element of a list, or for a slice a list: ``x[index]``.
-
-    Parameters
-    ----------
-    x : TypedListVariable
-    index : int, integer scalar, or slice of such
-
-    Raises
-    ------
-    IndexOutOfRangeError
-        When the function runs: the list has no such element.
-
-    Examples
-    --------
-    >>> from symcomp.typed_list import getitem, make_list
-    >>> getitem(make_list([10, 20, 30]), 1).eval()
-    array(20)
-    """
-    if isinstance(index, slice):
-        return GetSlice()(x, index.start, index.stop, index.step)
-    return GetItem()(x, index)
-
-
-def append(x: Any, element: Any) -> Any:
-    """Return the list ``x`` followed by ``element``, which must be of its elements' type.
-
-    Examples
-    --------
-    >>> from symcomp.typed_list import append, make_list
-    >>> [v.item() for v in append(make_list([10, 20]), 30).eval()]
-    [10, 20, 30]
-    """
-    return Append()(x, element)
-
-
-def extend(x: Any, other: Any) -> Any:
-    """Return the list ``x`` followed by the elements of ``other``, a list of the same type.
-
-    Examples
-    --------
-    >>> from symcomp.typed_list import extend, make_list
-    >>> [v.item() for v in extend(make_list([10]), make_list([20, 30])).eval()]
-    [10, 20, 30]
-    """
-    return Extend()(x, other)
-
-
-def insert(x: Any, index: Any, element: Any) -> Any:
-    """Return the list ``x`` with ``element`` before the position ``index``, as ``list.insert`` does
-    it.
-
-    Examples
-    --------
-    >>> from symcomp.typed_list import insert, make_list
-    >>> [v.item() for v in insert(make_list([10, 30]), 1, 20).eval()]
-    [10, 20, 30]
-    """
-    return Insert()(x, index, element)
-
-
-def remove(x: Any, element: Any) -> Any:
-    """Return the list ``x`` without the first element that is equal to ``element``.
-
-    Raises
-    ------
-    ValueError
-        When the function runs: there is none. Equal tensors have equal shapes, dtypes and elements.
-
-    Examples
-    --------
-    >>> from symcomp.typed_list import make_list, remove
-    >>> [v.item() for v in remove(make_list([10, 20]), 10).eval()]
-    [20]
-    """
-    return Remove()(x, element)
-
-
-def reverse(x: Any) -> Any:
-    """Return the list ``x`` in reverse order.
-
-    Examples
-    --------
-    >>> from symcomp.typed_list import make_list, reverse
-    >>> [v.item() for v in reverse(make_list([10, 20])).eval()]
-    [20, 10]
-    """
-    return Reverse()(x)
-
-
-def index_(x: Any, element: Any) -> Any:
-    """Return the first position, int64, of an element that is equal to ``element``.
-
-    Raises
-    ------
-    ValueError
-        When the function runs: there is none.
-
-    Examples
-    --------
-    >>> from symcomp.typed_list import index_, make_list
-    >>> index_(make_list([10, 20]), 20).eval()
-    array(1)
-    """
-    return Index()(x, element)
-
-
-def count(x: Any, element: Any) -> Any:
-    """Count the elements of ``x`` that are equal to ``element``; int64.
-
-    Examples
-    --------
-    >>> from symcomp.typed_list import count, make_list
-    >>> count(make_list([10, 20, 10]), 10).eval()
-    array(2)
-    """
-    return Count()(x, element)
-
-
-def length(x: Any) -> Any:
-    """Return the number of elements of ``x``; int64.
-
-    Examples
-    --------
-    >>> from symcomp.typed_list import length, make_list
-    >>> length(make_list([10, 20])).eval()
-    array(2)
-    """
-    return Length()(x)
-
-
 __all__ = [
-    "append", "Append", "count", "Count", "extend", "Extend", "getitem", "GetItem", "GetSlice",
-    "Index", "index_", "insert", "Insert", "Length", "length", "MakeList", "make_list", "remove",
-    "Remove", "Reverse", "reverse", "TypedListConstant", "TypedListType", "TypedListVariable",
+    "Append", "Count", "Extend", "GetItem", "GetSlice", "Index", "Insert", "Length", "MakeList",
+    "Remove", "Reverse", "TypedListConstant", "TypedListType", "TypedListVariable",
 ]  # fmt: skip

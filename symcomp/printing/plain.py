@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.ops.convert import Stack
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.indexing.index import IncSubtensor, Subtensor
 from symcomp.ops.indexing.index_pattern import ARRAY, FLAG, NEW, SYMBOL, Slice
@@ -23,6 +22,7 @@ from symcomp.ops.shapes.creation import Arange
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join
 from symcomp.ops.shapes.shape import Reshape, Shape, ShapeI
+from symcomp.ops.shapes.stack import Stack
 from symcomp.printing.formulas import Formulas, Level, Rule, Text, is_negative
 from symcomp.printing.values import min_informative_str
 from symcomp.rewrite.views import number

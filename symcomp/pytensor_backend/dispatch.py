@@ -16,7 +16,7 @@ from pytensor.scalar.basic import ScalarType
 from symcomp.core.source import Source, made_for
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import cast_to, constant
-from symcomp.ops.shapes.shape import specify_shape, unbroadcast
+from symcomp.ops.shapes.reshaping import specify_shape, unbroadcast
 from symcomp.pytensor_backend.fallback import Perform, note_fallback
 from symcomp.pytensor_backend.types import (
     GENERIC,

@@ -22,26 +22,30 @@ from symcomp.ops.elementwise.scalar_products import *
 from symcomp.ops.elementwise.scalar_special import *
 from symcomp.ops.elementwise.scalar_stable import *
 from symcomp.ops.indexing.diagonal import *
+from symcomp.ops.indexing.diagonals import *
 from symcomp.ops.indexing.gather import *
 from symcomp.ops.indexing.index import *
 from symcomp.ops.indexing.index_arithmetic import *
+from symcomp.ops.indexing.subtensors import *
 from symcomp.ops.linalg.einsum import einsum
 from symcomp.ops.linalg.functions import *
-from symcomp.ops.nnet.functions import log_softmax, relu, softmax
-from symcomp.ops.nnet.softmax import *
+from symcomp.ops.nnet.functions import log_softmax, logsumexp, relu, softmax
+from symcomp.ops.reductions.accumulated import *
 from symcomp.ops.reductions.cumulative import *
+from symcomp.ops.reductions.functions import *
 from symcomp.ops.reductions.reduce import *
 from symcomp.ops.reductions.statistics import *
 from symcomp.ops.shapes.alloc import *
 from symcomp.ops.shapes.axes import *
-from symcomp.ops.shapes.contiguous import *
 from symcomp.ops.shapes.creation import *
-from symcomp.ops.shapes.dimshuffle import DimShuffle, dimshuffle
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.filled import *
 from symcomp.ops.shapes.join import *
+from symcomp.ops.shapes.joining import *
 from symcomp.ops.shapes.repeat import *
+from symcomp.ops.shapes.reshaping import *
 from symcomp.ops.shapes.shape import *
-from symcomp.ops.sorting.sort import *
-from symcomp.ops.sorting.topk import *
+from symcomp.ops.sorting.functions import *
 from symcomp.ops.variables import *
 from symcomp.tensor import nnet
 from symcomp.tensor.suggestions import numpy_form

@@ -29,6 +29,7 @@ MOVED = {
 }  # fmt: skip
 #: Classes that were renamed, or moved without their module: module of MOVED and old name -> name.
 RENAMED = {
+    "symcomp.ops.convert:Stack": "symcomp.ops.shapes.stack:Stack",
     "symcomp.ops.indexing.gather_labels:Pick": "symcomp.ops.indexing.gather_labels:GatherLabels",
     "symcomp.ops.indexing.gather_labels:Put": "symcomp.ops.indexing.gather_labels:ScatterLabels",
     "symcomp.ops.nnet.softmax:Centred": "symcomp.ops.nnet.softmax:SubtractWeightedMean",

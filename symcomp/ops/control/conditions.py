@@ -15,7 +15,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, as_tensor_variable, cast_to
-from symcomp.ops.reductions.reduce import all as all_
+from symcomp.ops.reductions.functions import all as all_
 
 
 @record

@@ -15,7 +15,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError
 from symcomp.ops.elementwise.scalar_math import add, second
-from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.reductions.functions import sum as sum_
 
 
 @record

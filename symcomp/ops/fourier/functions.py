@@ -14,9 +14,9 @@ from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_math import complex as complex_
 from symcomp.ops.elementwise.scalar_math import imag, real, sqrt
 from symcomp.ops.fourier.transforms import Fourier, InverseRealFourier, RealFourier, as_complex
-from symcomp.ops.indexing.index import set_subtensor
-from symcomp.ops.shapes.alloc import zeros
-from symcomp.ops.shapes.join import stack
+from symcomp.ops.indexing.subtensors import set_subtensor
+from symcomp.ops.shapes.filled import zeros
+from symcomp.ops.shapes.joining import stack
 from symcomp.ops.shapes.shape import normalize_axis, shape_tuple
 
 # For each norm, the exponents of 1 / n in the factors of transforms and inverse transforms.

@@ -22,8 +22,8 @@ from symcomp.lazy import lazy_module
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_logic import and_, gt, lt, switch
 from symcomp.ops.linalg.matrices import lapack_dtype
+from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.dimshuffle import dimshuffle
 from symcomp.ops.shapes.shape import known_length, shape_tuple
 
 fourier = lazy_module("scipy.fft")

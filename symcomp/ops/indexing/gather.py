@@ -12,11 +12,12 @@ from symcomp.ops.control.conditions import Assert
 from symcomp.ops.convert import as_tensor_variable, cast_to, with_rank
 from symcomp.ops.elementwise.scalar_logic import clip
 from symcomp.ops.elementwise.scalar_math import mod
-from symcomp.ops.indexing.index import getitem
-from symcomp.ops.shapes.alloc import broadcast_arrays
+from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.join import stack
-from symcomp.ops.shapes.shape import flatten, normalize_axis, shape_tuple
+from symcomp.ops.shapes.filled import broadcast_arrays
+from symcomp.ops.shapes.joining import stack
+from symcomp.ops.shapes.reshaping import flatten
+from symcomp.ops.shapes.shape import normalize_axis, shape_tuple
 
 
 def _whole_numbers(name: str, indices: Any) -> TensorVariable:

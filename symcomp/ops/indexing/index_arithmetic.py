@@ -20,16 +20,16 @@ from symcomp.ops.convert import (
 )
 from symcomp.ops.elementwise.scalar_logic import ge, gt
 from symcomp.ops.indexing.gather import take_along_axis
-from symcomp.ops.indexing.index import getitem, set_subtensor
-from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.indexing.subtensors import getitem, set_subtensor
 from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.filled import zeros
 from symcomp.ops.shapes.shape import (
     as_length,
     as_lengths,
     product_of,
     shape_tuple,
 )
-from symcomp.ops.sorting.sort import argsort
+from symcomp.ops.sorting.functions import argsort
 
 
 def whole_numbers(name: str, argument: str, x: Any, ndim: int | None = None) -> TensorVariable:

@@ -21,9 +21,8 @@ from symcomp.ops.convert import as_common
 from symcomp.ops.elementwise.scalar_math import conj, mul
 from symcomp.ops.linalg import blas_routines as blas
 from symcomp.ops.linalg.products import BatchedDot, Dot
-from symcomp.ops.reductions.reduce import sum as sum_
-from symcomp.ops.shapes.axes import matrix_transpose
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.reductions.functions import sum as sum_
+from symcomp.ops.shapes.axes import dimshuffle, matrix_transpose
 
 # (alpha, x, y, transposed x, transposed y) -> their product.
 Multiply = Callable[[Any, Any, Any, bool, bool], Any]

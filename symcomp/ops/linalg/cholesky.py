@@ -11,23 +11,20 @@ from symcomp.core.fields import one_of
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_logic import isnan, switch
 from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
     folded,
-    lapack_dtype,
     mirrored,
-    narrowed,
     product,
     real_diagonal,
     require_square,
     square_length,
     triangle,
 )
-from symcomp.ops.linalg.solve import Solve, solve_triangular
-from symcomp.ops.reductions.reduce import any as any_
+from symcomp.ops.linalg.solve import Solve
+from symcomp.ops.reductions.functions import any as any_
 
 
 @record
@@ -95,71 +92,4 @@ class Cholesky(MatrixOp):
         return adjoint(solver.adjoint_solution(z, x) if adjointly else solver(z, x))
 
 
-def cholesky(x: Any, lower: bool = True, on_error: str = "raise") -> TensorVariable:
-    """Compute the triangular matrix whose product with its adjoint is x.   (..., n, n) -> (..., n,
-    n)
-
-    Parameters
-    ----------
-    x : tensor_like
-        Symmetric, or Hermitian, and positive definite. Only one triangle is read, and the gradient
-        with respect to the other is zero. Integers count as float64.
-    lower : bool
-        ``z z^H = x`` with a lower triangular z, and the lower triangle is read. Else ``z^H z = x``
-        with an upper triangular z, and the upper triangle is read.
-    on_error : {"raise", "nan"}
-        The result for a matrix that is not positive definite: an error, or NaN as its
-        decomposition and as all of its gradient.
-
-    Raises
-    ------
-    ShapeError
-    numpy.linalg.LinAlgError
-        When the function runs: a matrix is not positive definite.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> T.slinalg.cholesky(x).eval({x: [[4, 2], [2, 2]]})
-    array([[2., 0.],
-           [1., 1.]])
-    """
-    x = as_tensor_variable(x)
-    return narrowed(Cholesky(bool(lower), on_error)(x), x)
-
-
-def cho_solve(
-    c_and_lower: Any, b: Any, b_ndim: int | None = None, on_error: str = "raise"
-) -> TensorVariable:
-    """Solve ``a x = b`` for x, given the Cholesky decomposition of a.
-
-    Parameters
-    ----------
-    c_and_lower : (tensor_like, bool)
-        The result of ``cholesky``, and whether it is lower triangular. The other triangle is not
-        read.
-    b : tensor_like
-        As for ``solve``.
-    b_ndim : {1, 2}, optional
-    on_error : {"raise", "nan"}
-        As for ``solve``.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> a, b = T.dmatrix("a"), T.dvector("b")
-    >>> c = T.slinalg.cholesky(a)
-    >>> T.slinalg.cho_solve((c, True), b).eval({a: [[4, 2], [2, 2]], b: [6, 4]})
-    array([1., 1.])
-    """
-    c, lower = c_and_lower
-    c, b = as_tensor_variable(c), as_tensor_variable(b)
-    core = min(b.ndim, 2) if b_ndim is None else b_ndim
-    first, second = (0, 2) if lower else (2, 0)
-    precise = cast_to(b, lapack_dtype(c.dtype, b.dtype))
-    half = solve_triangular(c, precise, first, lower, False, core, on_error)
-    return narrowed(solve_triangular(c, half, second, lower, False, core, on_error), c, b)
-
-
-__all__ = ["cho_solve", "Cholesky", "cholesky"]
+__all__ = ["Cholesky"]

@@ -13,7 +13,6 @@ from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.lazy import lazy_module
-from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import complex as complex_
 from symcomp.ops.elementwise.scalar_math import conj, imag, real
 from symcomp.ops.linalg.inverse import MatrixInverse
@@ -21,7 +20,6 @@ from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
     inner_product,
-    narrowed,
     over_matrix,
     product,
     require_square,
@@ -130,32 +128,6 @@ def _scaled(z: Any) -> tuple[Any, int]:
     return (complex(re, im) if isinstance(z, complex) else re), e
 
 
-def det(x: Any) -> TensorVariable:
-    """Return the determinant of each square matrix.   (..., n, n) -> (...)
-
-    The gradient exists for singular matrices too; ``slogdet`` neither over- nor underflows.
-
-    Parameters
-    ----------
-    x : tensor_like
-        Integers count as float64.
-
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> T.nlinalg.det(x).eval({x: [[2, 0], [0, 4]]})
-    array(8.)
-    """
-    x = as_tensor_variable(x)
-    return narrowed(Det()(x), x)
-
-
 @record
 class SLogDet(MatrixOp):
     """sign, logabs with det(x) = sign exp(logabs).   (..., n, n) -> (...), (...)
@@ -205,38 +177,4 @@ def _complex_number(re: Any, im: Any) -> Any:
     return complex_(im.zeros_like() if re is None else re, re.zeros_like() if im is None else im)
 
 
-def slogdet(x: Any) -> list[TensorVariable]:
-    """Compute sign and logarithm of the modulus of the determinant of each square matrix.
-
-    (..., n, n) -> (...), (...)
-
-    Parameters
-    ----------
-    x : tensor_like
-        Integers count as float64.
-
-    Returns
-    -------
-    sign : TensorVariable
-        1, -1, or 0 if the matrix is singular; for complex matrices a number of modulus 1, or 0.
-    logabsdet : TensorVariable
-        Minus infinity if the matrix is singular.
-
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> sign, logabs = T.nlinalg.slogdet(-x)
-    >>> sign.eval({x: [[1.0]]}), logabs.eval({x: [[1.0]]})
-    (array(-1.), array(0.))
-    """
-    x = as_tensor_variable(x)
-    return [narrowed(out, x) for out in SLogDet()(x)]
-
-
-__all__ = ["Adjugate", "Det", "det", "SLogDet", "slogdet"]
+__all__ = ["Adjugate", "Det", "SLogDet"]

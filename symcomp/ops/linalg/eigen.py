@@ -11,19 +11,15 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.ops.convert import NoneConst, as_tensor_variable, cast_to
+from symcomp.ops.convert import cast_to
 from symcomp.ops.elementwise.scalar_math import conj, real
-from symcomp.ops.linalg.cholesky import Cholesky
 from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
-    aligned_stacks,
     diagonal_of,
     folded,
     inverse_gaps,
-    lapack_dtype,
     mirrored,
-    narrowed,
     product,
     require_square,
     scaled_columns,
@@ -86,40 +82,6 @@ def _real(x: TensorVariable) -> TensorVariable:
     return real(x) if dtypes.is_complex(x.dtype) else x
 
 
-def eigh(a: Any, UPLO: Literal["L", "U"] = "L") -> list[TensorVariable]:
-    """Compute eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices.
-
-    (..., n, n) -> (..., n), (..., n, n)
-
-    Parameters
-    ----------
-    a : tensor_like
-        Integers count as float64.
-    UPLO : {"L", "U"}
-        The triangle that is read. The gradient with respect to the other is zero.
-
-    Returns
-    -------
-    w, v : TensorVariable
-        Column ``v[..., :, i]`` belongs to ``w[..., i]``. The derivative of v does not exist where
-        two eigenvalues are equal.
-
-    Raises
-    ------
-    ShapeError
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> w, v = T.nlinalg.eigh(x)
-    >>> w.eval({x: [[2, 0], [1, 2]]})
-    array([1., 3.])
-    """
-    a = as_tensor_variable(a)
-    return [narrowed(out, a) for out in Eigh(UPLO)(a)]
-
-
 @record
 class Eigvalsh(MatrixOp):
     """w, ascending: the eigenvalues of a Hermitian x.   (..., n, n) -> (..., n)
@@ -148,51 +110,6 @@ class Eigvalsh(MatrixOp):
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         decomposed = Eigh("L" if self.lower else "U")
         return decomposed.pushforward(inputs, decomposed(inputs[0]), tangents)[:1]
-
-
-def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
-    """Compute the w, ascending, with ``a v = w b v`` for some v, for symmetric or Hermitian
-    matrices.
-
-    (..., n, n) (..., n, n) -> (..., n)
-
-    Parameters
-    ----------
-    a : tensor_like
-        Integers count as float64.
-    b : tensor_like, optional
-        Positive definite; by default the identity.
-    lower : bool
-        If true, the lower triangles of both are read, else the upper ones. The gradients with
-        respect to the other are zero.
-
-    Raises
-    ------
-    ShapeError
-    numpy.linalg.LinAlgError
-        When the function runs: b is not positive definite.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> a, b = T.dmatrices("a", "b")
-    >>> T.slinalg.eigvalsh(a, b).eval({a: [[2, 0], [0, 8]], b: [[2, 0], [0, 2]]})
-    array([1., 4.])
-    """
-    a, lower = as_tensor_variable(a), bool(lower)
-    if b is None or b is NoneConst:
-        return narrowed(Eigvalsh(lower)(a), a)
-    b = as_tensor_variable(b)
-    square_length("eigvalsh", "a", a)
-    square_length("eigvalsh", "b", b)
-    left, right = aligned_stacks("eigvalsh", a, b, 2)
-    common = lapack_dtype(a.dtype, b.dtype)
-    # With b = c c^H, these are the eigenvalues of c^-1 a c^-H (Golub and Van Loan, section 8.7).
-    c = Cholesky(lower)(cast_to(right, common))
-    c = c if lower else adjoint(c)
-    solver = Solve("lower_triangular")
-    half = adjoint(solver(c, mirrored(cast_to(left, common), lower, True)))
-    return narrowed(Eigvalsh()(solver(c, half)), a, b)
 
 
 # -- general
@@ -241,39 +158,4 @@ class Eig(MatrixOp):
         return [diagonal_of(change), dv - scaled_columns(v, along)]
 
 
-def eig(a: Any) -> list[TensorVariable]:
-    """Compute eigenvalues and eigenvectors of general square matrices, always complex.
-
-    (..., n, n) -> (..., n), (..., n, n)
-
-    Parameters
-    ----------
-    a : tensor_like
-        Integers count as float64.
-
-    Returns
-    -------
-    w, v : TensorVariable
-        Column ``v[..., :, i]``, of length 1, belongs to ``w[..., i]``. The derivative of v does not
-        exist where two eigenvalues are equal, and makes sense only of what does not depend on the
-        phases of the columns.
-
-    Raises
-    ------
-    ShapeError
-    numpy.linalg.LinAlgError
-        When the function runs: a holds NaN or infinity.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> w, v = T.nlinalg.eig(x)
-    >>> w.eval({x: [[2, 1], [0, 3]]})
-    array([2.+0.j, 3.+0.j])
-    """
-    a = as_tensor_variable(a)
-    return list(Eig()(a))
-
-
-__all__ = ["Eig", "eig", "Eigh", "eigh", "Eigvalsh", "eigvalsh"]
+__all__ = ["Eig", "Eigh", "Eigvalsh"]

@@ -12,10 +12,10 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_common, cast_to
 from symcomp.ops.elementwise.scalar_math import mul
-from symcomp.ops.indexing.diagonal import diagonal
+from symcomp.ops.indexing.diagonals import diagonal
 from symcomp.ops.linalg.products import contract, same_lengths
-from symcomp.ops.reductions.reduce import sum as sum_
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.reductions.functions import sum as sum_
+from symcomp.ops.shapes.axes import dimshuffle
 
 # In the order of NumPy's labels 0 to 51, which is also that of the characters.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

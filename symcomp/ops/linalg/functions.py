@@ -22,13 +22,13 @@ from symcomp.ops.linalg.products import (
     contract_equal,
     same_lengths,
 )
-from symcomp.ops.reductions.reduce import max as max_
-from symcomp.ops.reductions.reduce import min as min_
-from symcomp.ops.reductions.reduce import sum as sum_
-from symcomp.ops.shapes.alloc import broadcast_to
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.reductions.functions import max as max_
+from symcomp.ops.reductions.functions import min as min_
+from symcomp.ops.reductions.functions import sum as sum_
+from symcomp.ops.shapes.axes import dimshuffle
+from symcomp.ops.shapes.filled import broadcast_to
+from symcomp.ops.shapes.reshaping import flatten
 from symcomp.ops.shapes.shape import (
-    flatten,
     normalize_axes,
     normalize_axis,
     product_of,

@@ -10,14 +10,12 @@ import numpy as np
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
     check_matrix,
     folded,
     mirrored,
-    narrowed,
     product,
     require_square,
     square_length,
@@ -46,36 +44,6 @@ class MatrixInverse(MatrixOp):
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (z,), (dx,) = outputs, tangents
         return [-product(z, dx, z)]
-
-
-def matrix_inverse(x: Any) -> TensorVariable:
-    """Compute the inverse of a square matrix, or of each matrix of a stack.   (..., n, n) -> (...,
-    n, n)
-
-    To solve a linear system, ``solve`` is faster and more precise.
-
-    Parameters
-    ----------
-    x : tensor_like
-        Integers count as float64.
-
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-    numpy.linalg.LinAlgError
-        When the function runs: a matrix is singular.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> T.nlinalg.matrix_inverse(x).eval({x: [[2, 0], [0, 4]]})
-    array([[0.5 , 0.  ],
-           [0.  , 0.25]])
-    """
-    x = as_tensor_variable(x)
-    return narrowed(MatrixInverse()(x), x)
 
 
 @record
@@ -132,35 +100,4 @@ class MatrixPinv(MatrixOp):
         return [dz + product(left - product(z, a, left), z)]
 
 
-def pinv(x: Any, hermitian: bool = False, rcond: float | None = 1e-15) -> TensorVariable:
-    """Compute the Moore-Penrose inverse of each matrix.   (..., m, n) -> (..., n, m)
-
-    Parameters
-    ----------
-    x : tensor_like
-    hermitian : bool
-        The matrices are symmetric, or Hermitian if they are complex: only their lower triangles
-        are read.
-    rcond : float or None
-        Singular values below this multiple of the largest count as 0. None: the rounding unit times
-        max(m, n).
-
-    Raises
-    ------
-    ShapeError
-    numpy.linalg.LinAlgError
-        When the function runs: x holds NaN or infinity.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> T.nlinalg.pinv(x).eval({x: [[2, 0], [0, 0]]})
-    array([[0.5, 0. ],
-           [0. , 0. ]])
-    """
-    x = as_tensor_variable(x)
-    return narrowed(MatrixPinv(bool(hermitian), rcond)(x), x)
-
-
-__all__ = ["matrix_inverse", "MatrixInverse", "MatrixPinv", "pinv"]
+__all__ = ["MatrixInverse", "MatrixPinv"]

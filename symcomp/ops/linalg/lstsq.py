@@ -8,29 +8,27 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply, Constant
+from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.convert import as_tensor_variable, constant_scalar
+from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import conj, real
-from symcomp.ops.indexing.index import set_subtensor
+from symcomp.ops.indexing.subtensors import set_subtensor
 from symcomp.ops.linalg.inverse import MatrixPinv
 from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
     check_matrix,
     known_shorter,
-    narrowed,
     product,
     scaled_columns,
     shorter,
     total,
 )
 from symcomp.ops.linalg.svd import SingularValues
-from symcomp.ops.shapes.alloc import zeros
-from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.creation import eye
+from symcomp.ops.shapes.filled import zeros
 from symcomp.ops.shapes.shape import shape_tuple
 
 
@@ -155,56 +153,4 @@ class LstsqCut(Lstsq):
         return inverse
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None) -> list[TensorVariable]:
-    """Compute the shortest x for which ``b - a x`` is shortest.   (m, n) (m, k) -> (n, k); (m, n)
-    (m,) -> (n,)
-
-    Parameters
-    ----------
-    a : matrix
-        Integers count as float64.
-    b : vector or matrix
-    rcond : float or real scalar, optional
-        Singular values of a below this multiple of the largest count as 0. By default the rounding
-        unit times max(m, n); a negative one stands for the rounding unit.
-
-    Returns
-    -------
-    list of TensorVariable
-        x; the squares of the lengths of b - a x, a vector, empty if the rank is below n or m <= n;
-        the rank of a, int64; the singular values of a.
-
-    Raises
-    ------
-    ShapeError, DTypeError
-    numpy.linalg.LinAlgError
-        When the function runs: the singular values are not found.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> a, b = T.dmatrix("a"), T.dvector("b")
-    >>> x, residuals, rank, s = T.nlinalg.lstsq(a, b)
-    >>> x.eval({a: [[1], [1]], b: [1, 3]})
-    array([2.])
-    """
-    a, b = as_tensor_variable(a), as_tensor_variable(b)
-    if b.ndim not in (1, 2):
-        raise ShapeError(f"lstsq: b ({b.type}) is neither vector nor matrix")
-    columns = expand_dims(b, -1) if b.ndim == 1 else b
-    if isinstance(rcond, TensorVariable) and not isinstance(rcond, Constant):
-        x, residuals, rank, s = LstsqCut()(a, columns, rcond)
-    else:
-        x, residuals, rank, s = Lstsq(_as_number(rcond))(a, columns)
-    x = x[:, 0] if b.ndim == 1 else x
-    return [narrowed(x, a, b), narrowed(residuals, a, b), rank, narrowed(s, a, b)]
-
-
-def _as_number(rcond: Any) -> float | None:
-    try:
-        return None if rcond is None else float(constant_scalar(rcond))
-    except (TypeError, ValueError):
-        raise DTypeError(f"lstsq: rcond={rcond!r} must be a number, a scalar or None") from None
-
-
-__all__ = ["Lstsq", "LstsqCut", "lstsq"]
+__all__ = ["Lstsq", "LstsqCut"]

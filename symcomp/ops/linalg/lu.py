@@ -14,22 +14,19 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError
 from symcomp.lazy import lazy_module
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.elementwise.scalar_logic import eq
 from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.indexing.gather import take_along_axis
 from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
-    narrowed,
     product,
     require_square,
     square_length,
     triangle,
 )
-from symcomp.ops.linalg.solve import TRANSPOSED, Solve, solve_triangular
-from symcomp.ops.shapes.axes import expand_dims, matrix_transpose
-from symcomp.ops.shapes.creation import eye
-from symcomp.ops.sorting.sort import argsort
+from symcomp.ops.linalg.solve import Solve
+from symcomp.ops.shapes.axes import expand_dims
+from symcomp.ops.sorting.functions import argsort
 
 linalg = lazy_module("scipy.linalg")
 
@@ -145,128 +142,4 @@ def _rows(x: TensorVariable, order: TensorVariable) -> TensorVariable:
 # -- user functions
 
 
-def lu_factor(a: Any) -> list[TensorVariable]:
-    """Compute the LU decomposition with row exchanges, packed as LAPACK does.
-
-    (..., n, n) -> (..., n, n), (..., n)
-
-    Parameters
-    ----------
-    a : tensor_like
-        Square matrices. Integers count as float64. A singular one has 0 on the diagonal of u.
-
-    Returns
-    -------
-    packed, pivots : TensorVariable
-        u on and above the diagonal, l below it, where it is 1; row i was exchanged with row
-        ``pivots[..., i]``. The derivative does not exist for a singular matrix.
-
-    Raises
-    ------
-    ShapeError
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> packed, pivots = T.linalg.lu_factor(x)
-    >>> packed.eval({x: [[2, 4], [4, 4]]})
-    array([[4. , 4. ],
-           [0.5, 2. ]])
-    """
-    a = as_tensor_variable(a)
-    packed, pivots = LUFactor()(a)
-    return [narrowed(packed, a), pivots]
-
-
-def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> list[TensorVariable]:
-    """Compute p, l, u with a = p l u: a permutation, a unit lower and an upper triangular matrix.
-
-    (..., n, n) -> (..., n, n), (..., n, n), (..., n, n)
-
-    Parameters
-    ----------
-    a : tensor_like
-        Square matrices. Integers count as float64.
-    permute_l : bool
-        Return p l and u.
-    p_indices : bool
-        Return the positions of the rows instead of the matrix p: ``a = (l u)[p]``.
-
-    Returns
-    -------
-    list of TensorVariable
-
-    Raises
-    ------
-    ShapeError
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> p, l, u = T.linalg.lu(x)
-    >>> l.eval({x: [[2, 4], [4, 4]]})
-    array([[1. , 0. ],
-           [0.5, 1. ]])
-    """
-    packed, pivots = lu_factor(a)
-    n = packed.shape[-1]
-    l = triangle(packed, True, 0.0) + eye(n, dtype=packed.dtype)
-    u = triangle(packed, False)
-    place = argsort(pivots_to_permutation(pivots), axis=-1)
-    if permute_l:
-        return [_rows(l, place), u]
-    if p_indices:
-        return [place, l, u]
-    hot = eq(expand_dims(place, -1), expand_dims(place.zeros_like(), -1) + _counting(place))
-    return [cast(hot, _real(packed.dtype)), l, u]
-
-
-def _counting(place: TensorVariable) -> TensorVariable:
-    """Return 0, 1, .. along the last axis of matrices with as many columns as ``place`` is long."""
-    along = (place.zeros_like() + 1).cumsum(axis=-1) - 1
-    return expand_dims(along, -2)
-
-
-def _real(dtype: str) -> str:
-    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
-
-
-def lu_solve(lu_and_pivots: Any, b: Any, trans: Any = 0, b_ndim: int | None = None) -> Any:
-    """Solve ``a x = b`` for x, given ``lu_factor`` of a.
-
-    Parameters
-    ----------
-    lu_and_pivots : (tensor_like, tensor_like)
-        The result of ``lu_factor``.
-    b : tensor_like
-    trans, b_ndim
-        As for ``solve``.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> a, b = T.dmatrix("a"), T.dvector("b")
-    >>> T.linalg.lu_solve(T.linalg.lu_factor(a), b).eval({a: [[2, 0], [1, 4]], b: [2, 9]})
-    array([1., 2.])
-    """
-    packed, pivots = (as_tensor_variable(v) for v in lu_and_pivots)
-    b = as_tensor_variable(b)
-    core = min(b.ndim, 2) if b_ndim is None else b_ndim
-    columns = expand_dims(b, -1) if core == 1 else b
-    order = pivots_to_permutation(pivots)
-    if TRANSPOSED[trans]:
-        flipped = adjoint(packed) if TRANSPOSED[trans] == 2 else matrix_transpose(packed)
-        half = solve_triangular(flipped, columns, lower=True, b_ndim=2)
-        whole = solve_triangular(flipped, half, lower=False, unit_diagonal=True, b_ndim=2)
-        z = _rows(whole, argsort(order, axis=-1))
-    else:
-        half = solve_triangular(
-            packed, _rows(columns, order), lower=True, unit_diagonal=True, b_ndim=2
-        )
-        z = solve_triangular(packed, half, lower=False, b_ndim=2)
-    return narrowed(z[..., 0] if core == 1 else z, packed, b)
-
-
-__all__ = ["lu", "lu_factor", "lu_solve", "LUFactor", "pivots_to_permutation"]
+__all__ = ["LUFactor", "pivots_to_permutation"]

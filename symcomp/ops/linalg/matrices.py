@@ -23,9 +23,9 @@ from symcomp.ops.elementwise.elemwise import broadcast_static
 from symcomp.ops.elementwise.scalar_logic import eq, gt, lt, switch
 from symcomp.ops.elementwise.scalar_math import add, conj, minimum, real
 from symcomp.ops.linalg.products import Dot, contract_equal
-from symcomp.ops.shapes.alloc import broadcast_to
 from symcomp.ops.shapes.axes import expand_dims, matrix_transpose
 from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.filled import broadcast_to
 from symcomp.ops.shapes.shape import shape_tuple
 
 # -- dtypes

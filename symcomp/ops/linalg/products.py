@@ -15,8 +15,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.elementwise.scalar_math import conj, mul
-from symcomp.ops.shapes.axes import matrix_transpose
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.axes import dimshuffle, matrix_transpose
 from symcomp.ops.shapes.shape import product_of, require_axes, reshape, shape_tuple
 
 # Pairs (i, j): axis i of the first tensor meets axis j of the second.

@@ -10,20 +10,18 @@ import numpy as np
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
     check_matrix,
     known_shorter,
-    narrowed,
     product,
     real_diagonal,
     shorter,
     triangle,
 )
 from symcomp.ops.linalg.solve import Solve
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.joining import concatenate
 from symcomp.ops.shapes.shape import shape_tuple
 
 UPPER = Solve("upper_triangular")
@@ -128,42 +126,4 @@ class QRRaw(MatrixOp):
         return [(*stack, n, m), (*stack, shorter(m, n))]
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
-    """Compute the QR decomposition of each matrix.   (..., m, n) -> (..., m, k), (..., k, n), k =
-    min(m, n)
-
-    Parameters
-    ----------
-    a : tensor_like
-        Integers count as float64.
-    mode : {"reduced", "complete", "r", "raw"}
-        "complete": q is (..., m, m), r (..., m, n). "r": r alone. "raw": h and tau of LAPACK.
-
-    Returns
-    -------
-    list of TensorVariable or TensorVariable
-        q and r, where the columns of q are orthonormal and r is upper triangular; or r; or h and
-        tau. The first k columns of a must be independent for the derivatives to exist.
-
-    Raises
-    ------
-    ShapeError, ValueError
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> T.abs_(T.nlinalg.qr(x, "r")).eval({x: [[3, 0], [4, 0]]})
-    array([[5., 0.],
-           [0., 0.]])
-    """
-    a = as_tensor_variable(a)
-    if mode == "raw":
-        return [narrowed(out, a) for out in QRRaw()(a)]
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"qr: mode={mode!r} must be 'reduced', 'complete', 'r' or 'raw'")
-    q, r = (narrowed(out, a) for out in QR(mode == "complete")(a))
-    return r if mode == "r" else [q, r]
-
-
-__all__ = ["QR", "qr", "QRRaw"]
+__all__ = ["QR", "QRRaw"]

@@ -14,13 +14,9 @@ from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.lazy import lazy_module
-from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
-    aligned_stacks,
-    lapack_dtype,
-    narrowed,
     product,
     require_square,
     square_length,
@@ -210,84 +206,4 @@ def _any(*values: Any) -> None:
 # -- user functions
 
 
-def schur(a: Any, output: str = "real", sort: str | None = None) -> list[TensorVariable]:
-    """Compute t, z with a = z t z^H: t upper triangular, z unitary.   (..., n, n) -> (..., n, n)
-    twice
-
-    Parameters
-    ----------
-    a : tensor_like
-        Square matrices. Integers count as float64.
-    output : {"real", "complex"}
-        For real matrices: "real" gives real results, where t has a block of two rows for each
-        complex pair of eigenvalues, and no derivative; "complex" a triangular t.
-    sort : {None, "lhp", "rhp", "iuc", "ouc"}
-        The eigenvalues that come first: with negative real part, with one that is not negative,
-        inside or outside of the unit circle.
-
-    Returns
-    -------
-    list of TensorVariable
-        The derivatives do not exist where two eigenvalues are equal.
-
-    Raises
-    ------
-    ShapeError, ValueError
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> t, z = T.linalg.schur(x)
-    >>> t.eval({x: [[2, 1], [0, 3]]})
-    array([[2., 1.],
-           [0., 3.]])
-    """
-    a = as_tensor_variable(a)
-    if output not in ("real", "complex"):
-        raise ValueError(f"schur: output={output!r} must be 'real' or 'complex'")
-    if output == "complex":
-        a = cast_to(a, dtypes.to_complex(lapack_dtype(a.dtype)))
-    return [narrowed(out, a) for out in Schur(sort)(a)]
-
-
-def qz(a: Any, b: Any, output: str = "real", sort: str | None = None) -> list[TensorVariable]:
-    """Compute s, t, alpha, beta, q, z with a = q s z^H and b = q t z^H, q and z unitary.
-
-    Parameters
-    ----------
-    a, b : tensor_like
-        Square matrices of one shape.
-    output, sort
-        As for ``schur``; s and t are upper triangular as t is there.
-
-    Returns
-    -------
-    list of TensorVariable
-        The eigenvalues w with ``a v = w b v`` are ``alpha / beta``.
-
-    Raises
-    ------
-    ShapeError, ValueError
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x, y = T.dmatrices("x", "y")
-    >>> s, t, alpha, beta, q, z = T.linalg.qz(x, y)
-    >>> (alpha / beta).eval({x: [[2, 1], [0, 3]], y: [[1, 0], [0, 1]]}).real
-    array([2., 3.])
-    """
-    a, b = as_tensor_variable(a), as_tensor_variable(b)
-    if output not in ("real", "complex"):
-        raise ValueError(f"qz: output={output!r} must be 'real' or 'complex'")
-    if output == "complex":
-        kind = dtypes.to_complex(lapack_dtype(a.dtype, b.dtype))
-        a, b = cast_to(a, kind), cast_to(b, kind)
-    square_length("qz", "a", a)
-    square_length("qz", "b", b)
-    left, right = aligned_stacks("qz", a, b, 2)
-    return list(QZ(sort)(left, right))
-
-
-__all__ = ["QZ", "qz", "Schur", "schur"]
+__all__ = ["QZ", "Schur"]

@@ -13,21 +13,18 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.lazy import lazy_module
-from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import conj
 from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
-    aligned_stacks,
     folded,
     mirrored,
-    narrowed,
     product,
     require_square,
     square_length,
     triangle,
 )
-from symcomp.ops.shapes.axes import expand_dims, matrix_transpose
+from symcomp.ops.shapes.axes import expand_dims
 
 linalg = lazy_module("scipy.linalg")
 
@@ -40,8 +37,6 @@ STRUCTURES = {
     "lower triangular": "lower_triangular", "upper triangular": "upper_triangular",
 }  # fmt: skip
 TRIANGULAR = ("lower_triangular", "upper_triangular")
-# Names of transposition: SciPy's numbers and letters.
-TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
 def _structure(name: str, called: Any) -> str:
@@ -244,131 +239,4 @@ _SOLVERS = {
 # -- user functions
 
 
-def solve(
-    a: Any,
-    b: Any,
-    assume_a: str = "gen",
-    lower: bool = False,
-    trans: Any = 0,
-    unit_diagonal: bool = False,
-    b_ndim: int | None = None,
-    on_error: str = "raise",
-) -> TensorVariable:
-    """Solve ``a x = b`` for x.   (..., n, n) (..., n, k) -> (..., n, k); (..., n, n) (n,) -> (...,
-    n)
-
-    Parameters
-    ----------
-    a : tensor_like
-        Square matrices. Integers count as float64.
-    b : tensor_like
-        A vector if it has one axis, else matrices. The axes in front broadcast with those of a.
-    assume_a : str
-        "gen", "pos" (positive definite: a Cholesky decomposition is used), "sym", "her",
-        "lower triangular" or "upper triangular". SciPy's and Theano's longer words are understood.
-    lower : bool
-        If true, the lower triangle is read for "pos", "sym" and "her", else the upper one. The
-        gradient with respect to the other is zero.
-    trans : {0, 1, 2, "N", "T", "C"}
-        1 or "T": solve ``a^T x = b``; 2 or "C": ``a^H x = b``.
-    unit_diagonal : bool
-        Take the diagonal of a triangular a to be 1.
-    b_ndim : {1, 2}, optional
-        1 if b holds vectors, 2 if matrices, in case it has more than one axis.
-    on_error : {"raise", "nan"}
-        The result for a matrix that is singular, or not positive definite.
-
-    Raises
-    ------
-    ShapeError, ValueError
-    numpy.linalg.LinAlgError
-        When the function runs: a matrix is singular, or not positive definite.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> a, b = T.dmatrix("a"), T.dvector("b")
-    >>> T.slinalg.solve(a, b).eval({a: [[2, 0], [1, 4]], b: [2, 9]})
-    array([1., 2.])
-    >>> T.slinalg.solve(a, b, "lower triangular", trans=1).eval({a: [[2, 0], [1, 4]], b: [4, 8]})
-    array([1., 2.])
-    """
-    a, b = as_tensor_variable(a), as_tensor_variable(b)
-    if trans not in TRANSPOSED:
-        raise ValueError(f"solve: trans={trans!r} must be 0, 1, 2, 'N', 'T' or 'C'")
-    core = min(b.ndim, 2) if b_ndim is None else b_ndim
-    if core not in (1, 2) or b.ndim < core:
-        raise ShapeError(
-            f"solve: b ({b.type}), with b_ndim={b_ndim}, is neither vectors (1) nor matrices (2)"
-        )
-    square_length("solve", "a", a)
-    op = Solve(assume_a, lower, unit_diagonal, on_error)
-    left, right = aligned_stacks("solve", a, b, core)
-    if TRANSPOSED[trans]:
-        op = op.flipped()
-        left = adjoint(left) if TRANSPOSED[trans] == 2 else matrix_transpose(left)
-    return narrowed(op(left, right), a, b)
-
-
-def solve_triangular(
-    a: Any,
-    b: Any,
-    trans: Any = 0,
-    lower: bool = False,
-    unit_diagonal: bool = False,
-    b_ndim: int | None = None,
-    on_error: str = "raise",
-) -> TensorVariable:
-    """Solve a system with a triangular a; the other triangle is not read.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> a, b = T.dmatrix("a"), T.dvector("b")
-    >>> T.slinalg.solve_triangular(a, b, lower=True).eval({a: [[2, 7], [1, 4]], b: [2, 9]})
-    array([1., 2.])
-    """
-    structure = TRIANGULAR[0 if lower else 1]
-    return solve(a, b, structure, lower, trans, unit_diagonal, b_ndim, on_error)
-
-
-def solve_lower_triangular(A: Any, b: Any) -> TensorVariable:
-    """Solve a system with a lower triangular A.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> T.linalg.solve_lower_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0]).eval()
-    array([1., 2.])
-    """
-    return solve(A, b, "lower triangular")
-
-
-def solve_upper_triangular(A: Any, b: Any) -> TensorVariable:
-    """Solve a system with an upper triangular A.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> T.linalg.solve_upper_triangular([[2.0, 1.0], [0.0, 1.0]], [4.0, 2.0]).eval()
-    array([1., 2.])
-    """
-    return solve(A, b, "upper triangular")
-
-
-def solve_symmetric(A: Any, b: Any) -> TensorVariable:
-    """Solve a system with a symmetric A, of which the upper triangle is read.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> T.linalg.solve_symmetric([[2.0, 1.0], [1.0, 2.0]], [3.0, 3.0]).eval()
-    array([1., 1.])
-    """
-    return solve(A, b, "sym")
-
-
-__all__ = [
-    "Solve", "solve", "solve_lower_triangular", "solve_symmetric", "solve_triangular",
-    "solve_upper_triangular",
-]  # fmt: skip
+__all__ = ["Solve"]

@@ -29,7 +29,7 @@ from symcomp.ops.linalg.matrices import (
 )
 from symcomp.ops.linalg.solve import Solve, check_systems
 from symcomp.ops.shapes.axes import expand_dims, matrix_transpose
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.joining import concatenate
 
 # Corrections cost a few products of matrices: larger systems keep LAPACK's result.
 LARGEST = 64

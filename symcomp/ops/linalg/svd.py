@@ -11,7 +11,6 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import complex as complex_
 from symcomp.ops.elementwise.scalar_math import imag, real
 from symcomp.ops.linalg.matrices import (
@@ -21,7 +20,6 @@ from symcomp.ops.linalg.matrices import (
     diagonal_of,
     inverse_gaps,
     known_shorter,
-    narrowed,
     product,
     scaled_columns,
     scaled_rows,
@@ -30,7 +28,7 @@ from symcomp.ops.linalg.matrices import (
     with_diagonal,
 )
 from symcomp.ops.shapes.axes import expand_dims
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.joining import concatenate
 from symcomp.ops.shapes.shape import shape_tuple
 
 
@@ -173,44 +171,4 @@ class SingularValues(MatrixOp):
         return [real(ds) if dtypes.is_complex(ds.dtype) else ds]
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """Compute the singular value decomposition ``a = u diag(s) vh`` of each matrix.
-
-    (..., m, n) -> (..., m, m), (..., k), (..., n, n) with k = min(m, n)
-
-    Parameters
-    ----------
-    a : tensor_like
-        Integers count as float64.
-    full_matrices : bool
-        False: the first k columns of u and rows of vh alone, (..., m, k) and (..., k, n).
-    compute_uv : bool
-        False: s alone, whose derivative exists for equal singular values too if they are not zero.
-
-    Returns
-    -------
-    list of TensorVariable or TensorVariable
-        u, s, vh; or s. The derivatives of u and vh do not exist where two singular values are equal
-        or one is zero, and make sense only of what does not depend on the free choices of a
-        decomposition: phases, and the basis of the columns of u and rows of vh beyond k.
-
-    Raises
-    ------
-    ShapeError
-    numpy.linalg.LinAlgError
-        When the function runs: a holds NaN or infinity.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> T.nlinalg.svd(x, compute_uv=False).eval({x: [[0, 2], [3, 0]]})
-    array([3., 2.])
-    """
-    a = as_tensor_variable(a)
-    if not compute_uv:
-        return narrowed(SingularValues()(a), a)
-    return [narrowed(out, a) for out in SVD(bool(full_matrices))(a)]
-
-
-__all__ = ["SingularValues", "SVD", "svd"]
+__all__ = ["SingularValues", "SVD"]

@@ -13,14 +13,11 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.lazy import lazy_module
-from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_logic import ge, switch
 from symcomp.ops.linalg.matrices import (
     MatrixOp,
     adjoint,
-    aligned_stacks,
     check_matrix,
-    narrowed,
     offsets,
     product,
     square_length,
@@ -137,53 +134,4 @@ def _of_triangles(a: Any, b: Any, c: Any, first: str, second: str | None = None)
     return z / scale if info == 0 else np.full(c.shape, np.nan, c.dtype)
 
 
-def solve_sylvester(a: Any, b: Any, c: Any) -> TensorVariable:
-    """Solve ``a x + x b = c`` for x.   (..., m, m) (..., n, n) (..., m, n) -> (..., m, n)
-
-    Parameters
-    ----------
-    a, b, c : tensor_like
-        Integers count as float64. No eigenvalue of a may be that of -b: x is NaN then.
-
-    Raises
-    ------
-    ShapeError
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> a, c = T.dmatrix("a"), T.dmatrix("c")
-    >>> T.linalg.solve_sylvester(a, a, c).eval({a: [[1, 0], [0, 2]], c: [[2, 3], [3, 8]]})
-    array([[1., 1.],
-           [1., 2.]])
-    """
-    return _solved(Sylvester(), a, b, c)
-
-
-def solve_triangular_sylvester(a: Any, b: Any, c: Any) -> TensorVariable:
-    """Solve a x + x b = c for upper triangular a and b, as Schur's decomposition gives them.
-
-    Elements below the diagonal (of real matrices, below the blocks of two rows on it) are not read.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> a, c = T.dmatrix("a"), T.dmatrix("c")
-    >>> f = T.linalg.solve_triangular_sylvester(a, a, c)
-    >>> f.eval({a: [[1, 1], [0, 1]], c: [[0, 0], [2, 0]]})
-    array([[-0.5,  0.5],
-           [ 1. , -0.5]])
-    """
-    return _solved(Sylvester(triangular=True), a, b, c)
-
-
-def _solved(op: Sylvester, *given: Any) -> TensorVariable:
-    a, b, c = (as_tensor_variable(v) for v in given)
-    check_matrix("solve_sylvester", "c", c)
-    left, whole = aligned_stacks("solve_sylvester", a, c, 2)
-    right, whole = aligned_stacks("solve_sylvester", b, whole, 2)
-    left, whole = aligned_stacks("solve_sylvester", left, whole, 2)
-    return narrowed(op(left, right, whole), a, b, c)
-
-
-__all__ = ["solve_sylvester", "solve_triangular_sylvester", "Sylvester"]
+__all__ = ["Sylvester"]

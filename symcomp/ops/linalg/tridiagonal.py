@@ -13,13 +13,11 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.lazy import lazy_module
-from symcomp.ops.convert import as_common, as_tensor_variable, cast_to
+from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_math import conj
-from symcomp.ops.indexing.index import getitem, set_subtensor
-from symcomp.ops.linalg.matrices import MatrixOp, check_matrix, narrowed
-from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.indexing.subtensors import set_subtensor
+from symcomp.ops.linalg.matrices import MatrixOp
 from symcomp.ops.shapes.axes import expand_dims
-from symcomp.ops.shapes.shape import shape_tuple
 
 linalg = lazy_module("scipy.linalg")
 
@@ -158,82 +156,4 @@ class SolveFactoredTridiagonal(MatrixOp):
 # -- user functions
 
 
-def solve_tridiagonal(dl: Any, d: Any, du: Any, b: Any, b_ndim: int | None = None) -> Any:
-    """Solve ``a x = b`` for x, given the diagonals of a below, on and above the main one.
-
-    (..., n-1) (..., n) (..., n-1) (..., n, k) -> (..., n, k); b may be vectors
-
-    Parameters
-    ----------
-    dl, d, du : tensor_like
-        Integers count as float64.
-    b : tensor_like
-        A vector if it has one axis, else matrices.
-    b_ndim : {1, 2}, optional
-        1 if b holds vectors, 2 if matrices, in case it has more than one axis.
-
-    Returns
-    -------
-    TensorVariable
-        NaN for a singular matrix.
-
-    Raises
-    ------
-    ShapeError
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> d, b = T.dvector("d"), T.dvector("b")
-    >>> T.linalg.solve_tridiagonal([1.0, 1.0], d, [0.0, 0.0], b).eval({d: [1, 1, 1], b: [1, 3, 3]})
-    array([1., 2., 1.])
-    """
-    dl, d, du, b = (as_tensor_variable(v) for v in (dl, d, du, b))
-    core = min(b.ndim, 2) if b_ndim is None else b_ndim
-    columns = expand_dims(b, -1) if core == 1 else b
-    z = SolveTridiagonal()(dl, d, du, columns)
-    return narrowed(z[..., 0] if core == 1 else z, dl, d, du, b)
-
-
-def block_diag(*matrices: Any) -> TensorVariable:
-    """Build the matrix with the given ones along its diagonal, and zeros beside.
-
-    (..., m_1, n_1) (..., m_2, n_2) .. -> (..., m_1 + m_2 + .., n_1 + n_2 + ..)
-
-    Parameters
-    ----------
-    *matrices : tensor_like
-        Matrices, or stacks of one shape.
-
-    Raises
-    ------
-    ShapeError
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dmatrix("x")
-    >>> T.linalg.block_diag(x, [[5.0]]).eval({x: [[1, 2]]})
-    array([[1., 2., 0.],
-           [0., 0., 5.]])
-    """
-    if not matrices:
-        raise TypeError("block_diag: at least one matrix is needed")
-    tensors = as_common(*matrices)
-    common = dtypes.upcast(*(x.dtype for x in tensors))
-    rank = tensors[0].ndim
-    for i, x in enumerate(tensors):
-        check_matrix("block_diag", f"argument {i}", x)
-        if x.ndim != rank:
-            raise ShapeError(f"block_diag: argument {i} ({x.type}) must have {rank} axes")
-    shapes = [shape_tuple(x) for x in tensors]
-    rows = [sum(s[-2] for s in shapes[:i]) for i in range(len(shapes) + 1)]
-    columns = [sum(s[-1] for s in shapes[:i]) for i in range(len(shapes) + 1)]
-    whole = zeros([*shapes[0][:-2], rows[-1], columns[-1]], common)
-    for i, x in enumerate(tensors):
-        part = (..., slice(rows[i], rows[i + 1]), slice(columns[i], columns[i + 1]))
-        whole = set_subtensor(getitem(whole, part), cast_to(x, common))
-    return whole
-
-
-__all__ = ["block_diag", "solve_tridiagonal", "SolveTridiagonal"]
+__all__ = ["SolveTridiagonal"]

@@ -9,18 +9,19 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_logic import eq
-from symcomp.ops.indexing.index import getitem
+from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.linalg.functions import batched_dot, dot, tensordot
 from symcomp.ops.linalg.products import same_lengths
 from symcomp.ops.nnet.functions import log_softmax, softmax
 from symcomp.ops.nnet.labels import Labels
-from symcomp.ops.reductions.reduce import argmax
-from symcomp.ops.reductions.reduce import max as max_
+from symcomp.ops.reductions.functions import argmax
+from symcomp.ops.reductions.functions import max as max_
+from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.dimshuffle import dimshuffle
-from symcomp.ops.shapes.join import concatenate
-from symcomp.ops.shapes.shape import flatten, reshape, shape_tuple
-from symcomp.ops.sorting.sort import unique
+from symcomp.ops.shapes.joining import concatenate
+from symcomp.ops.shapes.reshaping import flatten
+from symcomp.ops.shapes.shape import reshape, shape_tuple
+from symcomp.ops.sorting.functions import unique
 
 
 def _scores(name: str, x: Any, y_idx: Any) -> tuple[TensorVariable, TensorVariable]:

@@ -13,13 +13,14 @@ from symcomp.ops.convert import as_common, as_tensor_variable
 from symcomp.ops.elementwise.scalar_logic import clip, gt, switch
 from symcomp.ops.elementwise.scalar_logistic import sigmoid, softplus
 from symcomp.ops.elementwise.scalar_math import abs_, cast, expm1, log, log1p, maximum, minimum
-from symcomp.ops.indexing.index import getitem
+from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.linalg.products import same_lengths
 from symcomp.ops.nnet.labels import Labels
-from symcomp.ops.nnet.softmax import LogSoftmax, Softmax
-from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax
+from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.shape import flatten, normalize_axis, reshape, shape_tuple
+from symcomp.ops.shapes.reshaping import flatten
+from symcomp.ops.shapes.shape import normalize_axes, normalize_axis, reshape, shape_tuple
 
 
 def _float(x: Any) -> TensorVariable:
@@ -271,9 +272,41 @@ def _of_classes(name: str, title: str, coding_dist: Any, classes: Any) -> Tensor
     return -log(getitem(coding, (arange(shape_tuple(coding)[0]), true)))
 
 
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
+    """Compute ``log(sum(exp(x)))`` without overflow.
+
+    The gradient is the softmax over the axes; it is 0 where all elements are ``-inf``. Where some
+    are ``inf``, so is the result, and the gradient is NaN at these and 0 at the others.
+
+    Parameters
+    ----------
+    x : tensor_like
+        Real; integers become float64.
+    axis : int or sequence of int, optional
+        All axes if not given.
+    keepdims : bool
+        If true, the axes stay, with length 1.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.logsumexp(x).eval({x: [1000.0, 1000.0]})
+    array(1000.69314718)
+    """
+    x = as_tensor_variable(x)
+    x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
+    axes = normalize_axes("logsumexp", axis, x.ndim)
+    if not axes:
+        return x
+    op = LogSumExp(axes)
+    total = op(x)
+    return op._keep(total, x.ndim) if keepdims else total
+
+
 __all__ = [
     "binary_crossentropy", "categorical_crossentropy", "crossentropy_categorical_1hot", "elu",
-    "hard_sigmoid", "log_softmax", "LogSoftmax", "logsoftmax", "relu", "selu", "sigmoid",
-    "sigmoid_binary_crossentropy", "Softmax", "softmax", "softmax_with_bias", "softplus",
+    "hard_sigmoid", "log_softmax", "LogSoftmax", "logsoftmax", "relu", "selu",
+    "sigmoid", "sigmoid_binary_crossentropy", "Softmax", "softmax", "softmax_with_bias", "softplus",
     "softsign", "ultra_fast_sigmoid",
 ]  # fmt: skip

@@ -9,9 +9,10 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import sqr, sqrt
-from symcomp.ops.reductions.reduce import mean as mean_
-from symcomp.ops.shapes.dimshuffle import dimshuffle
-from symcomp.ops.shapes.shape import addbroadcast, normalize_axes, product_of, shape_tuple
+from symcomp.ops.reductions.functions import mean as mean_
+from symcomp.ops.shapes.axes import dimshuffle
+from symcomp.ops.shapes.reshaping import addbroadcast
+from symcomp.ops.shapes.shape import normalize_axes, product_of, shape_tuple
 
 
 def _read_axes(name: str, x: TensorVariable, axes: Any) -> tuple[int, ...]:

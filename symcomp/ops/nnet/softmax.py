@@ -19,13 +19,11 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_logic import eq, switch
-from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.numerics.exact import WIDER, growth, two_sum
-from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.shapes.dimshuffle import DimShuffle
-from symcomp.ops.shapes.shape import normalize_axes, require_axes
+from symcomp.ops.shapes.shape import require_axes
 
 # -- on arrays, along the last axis
 
@@ -426,38 +424,3 @@ class WeightedLogSumExp(_LogOfSum):
         if dw is not None:
             parts.append((x - self._keep(z, x.ndim)).exp() * dw)
         return [sum_(sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
-
-
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """Compute ``log(sum(exp(x)))`` without overflow.
-
-    The gradient is the softmax over the axes; it is 0 where all elements are ``-inf``. Where some
-    are ``inf``, so is the result, and the gradient is NaN at these and 0 at the others.
-
-    Parameters
-    ----------
-    x : tensor_like
-        Real; integers become float64.
-    axis : int or sequence of int, optional
-        All axes if not given.
-    keepdims : bool
-        If true, the axes stay, with length 1.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dvector("x")
-    >>> T.logsumexp(x).eval({x: [1000.0, 1000.0]})
-    array(1000.69314718)
-    """
-    x = as_tensor_variable(x)
-    x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
-    axes = normalize_axes("logsumexp", axis, x.ndim)
-    if not axes:
-        return x
-    op = LogSumExp(axes)
-    total = op(x)
-    return op._keep(total, x.ndim) if keepdims else total
-
-
-__all__ = ["logsumexp"]

@@ -20,9 +20,9 @@ from symcomp.ops.convert import constant
 from symcomp.ops.elementwise.scalar_counter import mul_high, philox_first, philox_last
 from symcomp.ops.elementwise.scalar_logic import and_, ge, lt, right_shift
 from symcomp.ops.elementwise.scalar_math import abs_, cast, cos, log, sqrt
-from symcomp.ops.reductions.reduce import all as all_
+from symcomp.ops.reductions.functions import all as all_
+from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.creation import Arange
-from symcomp.ops.shapes.dimshuffle import dimshuffle
 from symcomp.ops.shapes.shape import ShapeI, known_length
 
 KEY, HIGH, LOW = 0, 1, 2

@@ -28,8 +28,8 @@ from symcomp.ops.random.sizes import (
     standard,
     without_derivative,
 )
+from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.dimshuffle import dimshuffle
 from symcomp.ops.shapes.shape import shape_tuple
 
 Pair = tuple[Any, Any]

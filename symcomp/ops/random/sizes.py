@@ -25,14 +25,9 @@ from symcomp.ops.random.counter import draw_by_counter
 from symcomp.ops.random.draw import Draw, reason
 from symcomp.ops.random.state import is_counter_state
 from symcomp.ops.random.table import TABLE
-from symcomp.ops.reductions.reduce import all as all_
-from symcomp.ops.shapes.shape import (
-    ShapeI,
-    addbroadcast,
-    as_lengths,
-    known_length,
-    specify_shape,
-)
+from symcomp.ops.reductions.functions import all as all_
+from symcomp.ops.shapes.reshaping import addbroadcast, specify_shape
+from symcomp.ops.shapes.shape import ShapeI, as_lengths, known_length
 
 Lengths = list[TensorVariable]
 

@@ -18,7 +18,7 @@ from symcomp.ops.elementwise.scalar_logic import ge, gt, le
 from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.indexing.gather import take
 from symcomp.ops.indexing.index_arithmetic import permute_row_elements
-from symcomp.ops.linalg.cholesky import cholesky
+from symcomp.ops.linalg.decompositions import cholesky
 from symcomp.ops.linalg.functions import matmul
 from symcomp.ops.nnet.softmax import Softmax
 from symcomp.ops.random.continuous import log_gamma
@@ -33,11 +33,11 @@ from symcomp.ops.random.sizes import (
     standard,
     without_derivative,
 )
-from symcomp.ops.reductions.reduce import all as all_
-from symcomp.ops.reductions.reduce import min as min_
-from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.reductions.functions import all as all_
+from symcomp.ops.reductions.functions import min as min_
+from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.shapes.shape import as_length, known_length, product_of, reshape, shape_tuple
-from symcomp.ops.sorting.sort import argsort
+from symcomp.ops.sorting.functions import argsort
 
 Pair = tuple[Any, Any]
 

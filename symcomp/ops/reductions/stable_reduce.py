@@ -20,7 +20,7 @@ from symcomp.errors import DTypeError
 from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.numerics.exact import two_product
-from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.shape import ShapeI, require_axes
 

@@ -18,20 +18,17 @@ from symcomp.ops.convert import (
 )
 from symcomp.ops.elementwise.scalar_logic import eq, ge
 from symcomp.ops.elementwise.scalar_math import cast, conj, maximum, mul
-from symcomp.ops.indexing.index import getitem, inc_subtensor
 from symcomp.ops.indexing.index_arithmetic import whole_numbers
+from symcomp.ops.indexing.subtensors import getitem, inc_subtensor
 from symcomp.ops.linalg.functions import dot
-from symcomp.ops.reductions.reduce import all as all_
-from symcomp.ops.reductions.reduce import max as max_
-from symcomp.ops.reductions.reduce import mean
-from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.reductions.functions import all as all_
+from symcomp.ops.reductions.functions import max as max_
+from symcomp.ops.reductions.functions import mean
 from symcomp.ops.shapes.axes import squeeze
-from symcomp.ops.shapes.join import concatenate
-from symcomp.ops.shapes.shape import (
-    as_length,
-    flatten,
-    shape_tuple,
-)
+from symcomp.ops.shapes.filled import zeros
+from symcomp.ops.shapes.joining import concatenate
+from symcomp.ops.shapes.reshaping import flatten
+from symcomp.ops.shapes.shape import as_length, shape_tuple
 
 
 def bincount(

@@ -10,7 +10,7 @@ import numpy as np
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_rank, as_tensor_variable, with_rank
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.shape import normalize_axes, normalize_axis
 
 
@@ -238,8 +238,52 @@ def atleast_3d(x: Any) -> TensorVariable:
     return atleast_Nd(x, 3, left=x.ndim == 0)
 
 
+def dimshuffle(x: TensorVariable, *order: Any) -> TensorVariable:
+    """Permute the axes of ``x``, drop axes of length 1, insert axes of length 1.
+
+    Parameters
+    ----------
+    x : TensorVariable
+    *order : int or "x", or one sequence of them
+        Output axis i is input axis ``order[i]``, or a new axis of length 1 for ``"x"``. Axes that
+        are not named
+        are dropped.
+
+    Raises
+    ------
+    ShapeError
+        If an axis does not exist, is named twice, or is dropped but longer than 1.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> x.dimshuffle(1, "x", 0).eval({x: [[1, 2, 3], [4, 5, 6]]}).shape
+    (3, 1, 2)
+    """
+    if len(order) == 1 and isinstance(order[0], list | tuple):
+        order = tuple(order[0])
+    checked: list[int | str] = []
+    for axis in order:
+        if axis == "x":
+            checked.append("x")
+            continue
+        whole = isinstance(axis, int | np.integer) and not isinstance(axis, bool)
+        if not whole or not -x.ndim <= axis < x.ndim:
+            raise ShapeError(
+                f"dimshuffle: {axis!r} is no axis of {x} with {x.ndim} axes ({x.type})"
+            )
+        axis = int(axis) % x.ndim
+        if axis in checked:
+            raise ShapeError(f"dimshuffle: axis {axis} is named twice in {order}")
+        checked.append(axis)
+    if checked == list(range(x.ndim)):
+        return x
+    return DimShuffle(x.ndim, tuple(checked))(x)
+
+
 __all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "atleast_Nd", "expand_dims", "matrix_transpose",
-    "moveaxis", "shape_padaxis", "shape_padleft", "shape_padright", "squeeze", "swapaxes",
-    "transpose",
+    "atleast_1d", "atleast_2d", "atleast_3d", "atleast_Nd", "dimshuffle", "expand_dims",
+    "matrix_transpose", "moveaxis", "shape_padaxis", "shape_padleft", "shape_padright", "squeeze",
+    "swapaxes", "transpose",
 ]  # fmt: skip

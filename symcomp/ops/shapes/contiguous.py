@@ -11,9 +11,6 @@ from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.ops.convert import (
-    as_tensor_variable,
-)
 
 
 @record
@@ -36,18 +33,3 @@ class Contiguous(Op):
         return [tangents[0]]
 
     view_map = {0: (0,)}
-
-
-def cpu_contiguous(x: Any) -> TensorVariable:
-    """Return ``x``, laid out in row-major order in memory.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> T.cpu_contiguous([1.0, 2.0]).eval()
-    array([1., 2.])
-    """
-    return Contiguous()(as_tensor_variable(x))
-
-
-__all__ = ["cpu_contiguous"]

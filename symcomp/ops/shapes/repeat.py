@@ -15,30 +15,29 @@ from symcomp.ops.convert import as_rank, as_tensor_variable, with_rank
 from symcomp.ops.elementwise.scalar_logic import ge, switch
 from symcomp.ops.elementwise.scalar_math import cast, maximum, mod
 from symcomp.ops.indexing.gather import take
-from symcomp.ops.indexing.index import getitem
-from symcomp.ops.reductions.cumulative import along, cumsum
-from symcomp.ops.reductions.reduce import max as max_
-from symcomp.ops.reductions.reduce import mean
-from symcomp.ops.reductions.reduce import min as min_
-from symcomp.ops.reductions.reduce import sum as sum_
-from symcomp.ops.shapes.alloc import alloc, full, ones
-from symcomp.ops.shapes.axes import expand_dims
+from symcomp.ops.indexing.subtensors import getitem
+from symcomp.ops.reductions.accumulated import cumsum
+from symcomp.ops.reductions.cumulative import along
+from symcomp.ops.reductions.functions import max as max_
+from symcomp.ops.reductions.functions import mean
+from symcomp.ops.reductions.functions import min as min_
+from symcomp.ops.reductions.functions import sum as sum_
+from symcomp.ops.shapes.axes import dimshuffle, expand_dims
 from symcomp.ops.shapes.creation import arange, linspace
-from symcomp.ops.shapes.dimshuffle import dimshuffle
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.filled import alloc, full, ones
+from symcomp.ops.shapes.joining import concatenate
+from symcomp.ops.shapes.reshaping import flatten, specify_shape
 from symcomp.ops.shapes.shape import (
     as_integer,
     as_integers,
     as_lengths,
-    flatten,
     normalize_axes,
     normalize_axis,
     product_of,
     reshape,
     shape_tuple,
-    specify_shape,
 )
-from symcomp.ops.sorting.sort import median
+from symcomp.ops.sorting.functions import median
 
 
 def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:

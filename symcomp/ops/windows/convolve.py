@@ -11,11 +11,9 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_int, as_tensor_variable, cast_to, constant_scalar
-from symcomp.ops.indexing.index import getitem
-from symcomp.ops.shapes.shape import (
-    as_lengths,
-    specify_shape,
-)
+from symcomp.ops.indexing.subtensors import getitem
+from symcomp.ops.shapes.reshaping import specify_shape
+from symcomp.ops.shapes.shape import as_lengths
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.geometry import Geometry, Padding
 from symcomp.ops.windows.unshared import convolve_unshared, unshared_inputs, unshared_kernels

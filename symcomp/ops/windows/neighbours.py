@@ -10,10 +10,10 @@ from symcomp.ops.control.conditions import Assert
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_logic import eq
 from symcomp.ops.indexing.gather import take
-from symcomp.ops.indexing.index import set_subtensor
-from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.indexing.subtensors import set_subtensor
+from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.filled import zeros
 from symcomp.ops.shapes.shape import as_lengths, product_of, reshape, shape_tuple
 from symcomp.ops.windows.geometry import Geometry
 

@@ -14,11 +14,11 @@ from symcomp.ops.control.conditions import Assert
 from symcomp.ops.elementwise.scalar_logic import and_, clip, ge, lt, switch
 from symcomp.ops.elementwise.scalar_math import cast, maximum, minimum
 from symcomp.ops.indexing.gather import take, take_along_axis
-from symcomp.ops.indexing.index import getitem
-from symcomp.ops.reductions.reduce import argmax
-from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.indexing.subtensors import getitem
+from symcomp.ops.reductions.functions import argmax
+from symcomp.ops.reductions.functions import sum as sum_
+from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.dimshuffle import dimshuffle
 from symcomp.ops.shapes.shape import product_of, reshape, shape_tuple
 from symcomp.ops.windows.pooling import count_windows
 

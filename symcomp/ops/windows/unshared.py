@@ -14,11 +14,11 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.control.conditions import Assert
 from symcomp.ops.elementwise.scalar_logic import eq
-from symcomp.ops.indexing.index import getitem, inc_subtensor, set_subtensor
+from symcomp.ops.indexing.subtensors import getitem, inc_subtensor, set_subtensor
 from symcomp.ops.linalg.functions import batched_dot
-from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.filled import zeros
 from symcomp.ops.shapes.shape import known_length, product_of, reshape, shape_tuple
 from symcomp.ops.windows.geometry import Geometry
 

@@ -13,7 +13,7 @@ from symcomp.ops.elementwise.scalar_math import cast, ceil_intdiv, floor, minimu
 from symcomp.ops.indexing.gather import take
 from symcomp.ops.linalg.functions import outer
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.joining import concatenate
 from symcomp.ops.shapes.shape import as_length, shape_tuple
 
 

@@ -15,17 +15,18 @@ from symcomp.ops.elementwise.scalar_logic import and_, eq, ge, gt, le, lt, neq, 
 from symcomp.ops.elementwise.scalar_logistic import logaddexp
 from symcomp.ops.elementwise.scalar_math import cast, maximum
 from symcomp.ops.indexing.gather import take_along_axis
-from symcomp.ops.indexing.index import getitem, set_subtensor
+from symcomp.ops.indexing.subtensors import getitem, set_subtensor
 from symcomp.ops.linalg.products import same_lengths
 from symcomp.ops.nnet.functions import log_softmax
 from symcomp.ops.nnet.labels import Labels
-from symcomp.ops.reductions.reduce import all as all_
-from symcomp.ops.reductions.reduce import sum as sum_
-from symcomp.ops.shapes.alloc import full
+from symcomp.ops.reductions.functions import all as all_
+from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.shapes.creation import arange
-from symcomp.ops.shapes.join import concatenate
-from symcomp.ops.shapes.shape import flatten, reshape, shape_tuple
-from symcomp.ops.sorting.sort import argsort
+from symcomp.ops.shapes.filled import full
+from symcomp.ops.shapes.joining import concatenate
+from symcomp.ops.shapes.reshaping import flatten
+from symcomp.ops.shapes.shape import reshape, shape_tuple
+from symcomp.ops.sorting.functions import argsort
 from symcomp.scan.build import scan
 
 # log 0, but finite: differences of two such values must be numbers.
