@@ -1,4 +1,4 @@
-"""Diagonals: extract them, and write them."""
+"""Diagonal, AllocDiagonal: the ops that extract and write diagonals."""
 
 from __future__ import annotations
 

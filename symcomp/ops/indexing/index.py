@@ -1,4 +1,4 @@
-"""Read and write parts of tensors: ``x[...]``, set_subtensor and inc_subtensor."""
+"""Subtensor, IncSubtensor, Nonzero: the ops that read and write parts of tensors."""
 
 from __future__ import annotations
 
@@ -173,12 +173,6 @@ class IncSubtensor(Op):
     def __str__(self) -> str:
         name = "SetSubtensor" if self.set else "IncSubtensor"
         return f"{'Inplace' * self.inplace}{name}{{{describe(self.pattern)}}}"
-
-
-# -- reading
-
-
-# -- writing
 
 
 # -- positions of nonzero elements

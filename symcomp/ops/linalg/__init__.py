@@ -1,5 +1,6 @@
 """Products, decompositions and equations of matrices, and their routines of BLAS and LAPACK.
 
-`functions.py` has the products and norms of `T`. Norms and sums along any axes are
+The functions that users call are in `functions.py` (products), `decompositions.py`, `systems.py`
+and `matrix_operations.py`; the other files have ops. Norms and sums along any axes are
 `ops/reductions`; sparse matrices have a package of their own.
 """

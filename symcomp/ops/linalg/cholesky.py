@@ -1,4 +1,4 @@
-"""The Cholesky decomposition, and linear systems solved with it."""
+"""Cholesky: the op of the decomposition."""
 
 from __future__ import annotations
 

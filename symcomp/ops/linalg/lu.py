@@ -1,4 +1,4 @@
-"""The LU decomposition, and linear systems solved with it."""
+"""LUFactor: the op of the LU decomposition with pivots."""
 
 from __future__ import annotations
 
@@ -137,9 +137,6 @@ def pivots_to_permutation(pivots: Any) -> TensorVariable:
 def _rows(x: TensorVariable, order: TensorVariable) -> TensorVariable:
     """Return the rows of each matrix in this order."""
     return take_along_axis(x, expand_dims(order, -1), axis=-2)
-
-
-# -- user functions
 
 
 __all__ = ["LUFactor", "pivots_to_permutation"]

@@ -1,4 +1,4 @@
-"""Exponentials, powers and products of matrices, tensor equations, and norms of matrices."""
+"""Expm: the exponential of a matrix."""
 
 from __future__ import annotations
 
@@ -51,15 +51,6 @@ class Expm(MatrixOp):
         above = concatenate([x, dx], axis=-1)
         below = concatenate([x.zeros_like(), x], axis=-1)
         return self(concatenate([above, below], axis=-2))[..., :n, n:]
-
-
-# -- powers and products
-
-
-# -- tensor equations
-
-
-# -- norms
 
 
 __all__ = ["Expm"]

@@ -203,7 +203,4 @@ def _any(*values: Any) -> None:
     """Stand in for LAPACK's callback that selects eigenvalues; it is not called without sorting."""
 
 
-# -- user functions
-
-
 __all__ = ["QZ", "Schur"]

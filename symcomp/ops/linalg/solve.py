@@ -236,7 +236,4 @@ _SOLVERS = {
 }
 
 
-# -- user functions
-
-
 __all__ = ["Solve"]

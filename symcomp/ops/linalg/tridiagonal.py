@@ -1,4 +1,4 @@
-"""Systems with tridiagonal matrices, given by their three diagonals; block diagonal matrices."""
+"""Ops that solve systems with tridiagonal matrices, given by their three diagonals."""
 
 from __future__ import annotations
 
@@ -151,9 +151,6 @@ class SolveFactoredTridiagonal(MatrixOp):
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[-1]]
-
-
-# -- user functions
 
 
 __all__ = ["SolveTridiagonal"]

@@ -1,4 +1,4 @@
-"""Cumulative sums and products, and the linear recurrence that their derivatives consist of."""
+"""CumOp, and the linear recurrence that its derivatives consist of."""
 
 from __future__ import annotations
 

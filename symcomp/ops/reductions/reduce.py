@@ -1,4 +1,4 @@
-"""Reductions over axes: sum, product, extremes, any and all, and the statistics built on them."""
+"""Reduce, ArgReduce: the ops of reductions over axes."""
 
 from __future__ import annotations
 

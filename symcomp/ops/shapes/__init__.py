@@ -1,4 +1,6 @@
 """Shapes as values, and functions that make, rearrange, join or repeat tensors by shape alone.
 
-Nothing here computes with elements; parts chosen by indices stand in `ops/indexing`.
+The functions that users call are in `axes.py`, `creation.py`, `filled.py`, `joining.py`,
+`repeat.py` and `reshaping.py`. Nothing here computes with elements; parts chosen by indices stand
+in `ops/indexing`.
 """

@@ -1,4 +1,4 @@
-"""Filled tensors: alloc, zeros, ones, full and their like, and explicit broadcasting."""
+"""Alloc, which fills a tensor, and its adjoint: sums over stretched axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Join, stack and split tensors."""
+"""Join, Split: the ops that join and split tensors along an axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sort and search: sort, argsort, searchsorted, unique, median."""
+"""Sort, Argsort, SearchSorted, Unique: the ops that sort and search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The k largest elements along an axis, or the smallest, and their positions."""
+"""ArgTopK: the positions of the k largest elements along an axis, or of the smallest."""
 
 from __future__ import annotations
 
