@@ -15,7 +15,7 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import cast
-from symcomp.ops.random import continuous, discrete, vectors
+from symcomp.ops.random import continuous, discrete, gamma_distributions, vectors
 from symcomp.ops.random.ranges import check_ranges
 from symcomp.ops.random.state import RandomType, require_generator, seeded, seeded_counter
 from symcomp.ops.shapes.shape import shape_tuple
@@ -181,10 +181,13 @@ DISTRIBUTIONS = {
     for module, names in (
         (
             continuous,
-            "beta chisquare exponential f gamma gumbel laplace logistic lognormal "
-            "noncentral_chisquare noncentral_f normal pareto power rayleigh standard_cauchy "
-            "standard_exponential standard_gamma standard_normal standard_t standard_uniform "
-            "triangular truncated_normal uniform vonmises wald weibull",
+            "exponential gumbel laplace logistic lognormal normal pareto power rayleigh "
+            "standard_cauchy standard_exponential standard_gamma standard_normal standard_uniform "
+            "triangular truncated_normal uniform weibull",
+        ),
+        (
+            gamma_distributions,
+            "beta chisquare f gamma noncentral_chisquare noncentral_f standard_t vonmises wald",
         ),
         (
             discrete,

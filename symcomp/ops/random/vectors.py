@@ -21,8 +21,8 @@ from symcomp.ops.indexing.index_arithmetic import permute_row_elements
 from symcomp.ops.linalg.decompositions import cholesky
 from symcomp.ops.linalg.functions import matmul
 from symcomp.ops.nnet.softmax import Softmax
-from symcomp.ops.random.continuous import log_gamma
 from symcomp.ops.random.discrete import categorical, integers
+from symcomp.ops.random.gamma_distributions import log_gamma
 from symcomp.ops.random.ranges import check_ranges, known_value
 from symcomp.ops.random.sizes import (
     Lengths,
