@@ -12,17 +12,16 @@ from typing import Any
 
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, as_tensor_variable, cast_to
-from symcomp.ops.elementwise import scalar_logistic, scalar_math
+from symcomp.ops.elementwise import scalar_logistic, scalar_math, scalar_trigonometry
 from symcomp.sparse.components import parts_of, with_data
 from symcomp.sparse.convert import compressed
 from symcomp.sparse.type import SparseVariable
 from symcomp.sparse.values import check_dtype
 
 # Functions with f(0) = 0, by NumPy's or Theano's names.
-ZERO_AT_ZERO = (
-    "sin arcsin tan arctan sinh arcsinh tanh arctanh sgn ceil floor log1p expm1 deg2rad rad2deg "
-    "trunc sqr sqrt conj"
-).split()
+ANGLES = "sin arcsin tan arctan sinh arcsinh tanh arctanh deg2rad rad2deg".split()
+OTHERS = "sgn ceil floor log1p expm1 trunc sqr sqrt conj".split()
+ZERO_AT_ZERO = ANGLES + OTHERS
 
 
 def structured_elemwise(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,10 +79,12 @@ def _of_row(name: str, function: Callable[..., Any]) -> Callable[[Any], Any]:
     return structured
 
 
-(
-    sin, arcsin, tan, arctan, sinh, arcsinh, tanh, arctanh, sgn, ceil, floor, log1p, expm1, deg2rad,
-    rad2deg, trunc, sqr, sqrt, conj,
-) = (_of_row(name, getattr(scalar_math, name)) for name in ZERO_AT_ZERO)  # fmt: skip
+sin, arcsin, tan, arctan, sinh, arcsinh, tanh, arctanh, deg2rad, rad2deg = (
+    _of_row(name, getattr(scalar_trigonometry, name)) for name in ANGLES
+)
+sgn, ceil, floor, log1p, expm1, trunc, sqr, sqrt, conj = (
+    _of_row(name, getattr(scalar_math, name)) for name in OTHERS
+)
 rint = _of_row("rint", scalar_math.round)
 abs_ = _of_row("abs_", scalar_math.abs_)
 structured_sigmoid = _of_row("structured_sigmoid", scalar_logistic.sigmoid)

@@ -16,7 +16,12 @@ from symcomp.core.members import add_members
 from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import constant_values, convert
-from symcomp.ops.elementwise import scalar_logic, scalar_logistic, scalar_math
+from symcomp.ops.elementwise import (
+    scalar_logic,
+    scalar_logistic,
+    scalar_math,
+    scalar_trigonometry,
+)
 from symcomp.ops.indexing import diagonals, gather, subtensors
 from symcomp.ops.linalg import functions as linalg
 from symcomp.ops.reductions import accumulated
@@ -59,9 +64,11 @@ SPECIAL: dict[str, Callable[..., Any]] = {
 METHODS: tuple[tuple[Any, str], ...] = (
     (
         scalar_math,
-        "ceil floor exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan "
-        "sinh cosh tanh arcsinh "
-        "arccosh arctanh deg2rad rad2deg conj sgn sqr inv trunc round",
+        "ceil floor exp exp2 expm1 log log2 log10 log1p sqrt conj sgn sqr inv trunc round",
+    ),
+    (
+        scalar_trigonometry,
+        "sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg",
     ),
     (scalar_logic, "clip isnan isinf eq neq"),
     (reductions, "sum prod mean var std max min argmax argmin any all ptp"),
@@ -338,11 +345,12 @@ _UFUNC_NAMES = {
     scalar_math: (
         "add sub:subtract mul:multiply true_div:divide int_div:floor_divide mod:remainder "
         "pow:power neg:negative exp exp2 "
-        "expm1 log log2 log10 log1p sqrt sqr:square inv:reciprocal abs_:absolute sgn:sign sin cos "
-        "tan arcsin arccos "
-        "arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg ceil floor "
-        "trunc round:rint maximum "
-        "minimum conj:conjugate divmod"
+        "expm1 log log2 log10 log1p sqrt sqr:square inv:reciprocal abs_:absolute sgn:sign ceil "
+        "floor trunc round:rint maximum minimum conj:conjugate divmod"
+    ),
+    scalar_trigonometry: (
+        "sin cos tan arcsin arccos arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh "
+        "deg2rad rad2deg"
     ),
     scalar_logic: (
         "lt:less gt:greater le:less_equal ge:greater_equal eq:equal neq:not_equal isnan isinf "

@@ -21,6 +21,7 @@ from symcomp.ops.elementwise.scalar_math import *
 from symcomp.ops.elementwise.scalar_products import *
 from symcomp.ops.elementwise.scalar_special import *
 from symcomp.ops.elementwise.scalar_stable import *
+from symcomp.ops.elementwise.scalar_trigonometry import *
 from symcomp.ops.indexing.diagonal import *
 from symcomp.ops.indexing.diagonals import *
 from symcomp.ops.indexing.gather import *

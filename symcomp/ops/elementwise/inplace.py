@@ -15,17 +15,19 @@ from symcomp.ops.elementwise import (
     scalar_logistic,
     scalar_math,
     scalar_special,
+    scalar_trigonometry,
 )
 from symcomp.ops.elementwise.elemwise import Elemwise, elemwise_function
 
 _NAMES = {
     scalar_math: (
         "abs_ neg sgn inv sqr sqrt exp exp2 expm1 log log2 log10 log1p ceil floor trunc "
-        "round_half_to_even "
-        "round_half_away_from_zero deg2rad rad2deg sin cos tan arcsin arccos arctan arctan2 sinh "
-        "cosh tanh arcsinh "
-        "arccosh arctanh conj add sub mul true_div int_div mod pow maximum minimum second "
-        "identity"
+        "round_half_to_even round_half_away_from_zero conj add sub mul true_div int_div mod pow "
+        "maximum minimum second identity"
+    ),
+    scalar_trigonometry: (
+        "deg2rad rad2deg sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh "
+        "arctanh"
     ),
     scalar_logistic: "sigmoid softplus xlogx",
     scalar_logic: "and_ or_ xor invert switch",

@@ -1,4 +1,4 @@
-"""The table of scalar functions: arithmetic, powers, exponentials, trigonometry, complex parts.
+"""The table of scalar functions: arithmetic, powers, exponentials, complex parts.
 
 Each function is one row. In rules, x and y are the arguments, z the result, and g the factor of the
 derivative.
@@ -28,7 +28,6 @@ from symcomp.ops.elementwise.elemwise import (
     ufunc_rule,
     upcast_rule,
 )
-from symcomp.ops.numerics import trigonometry
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 
 LN2 = float(np.log(2))
@@ -448,119 +447,6 @@ log1p = scalar(
     d=(lambda x, z, g: g / (1 + x),),
 )
 
-# ----- trigonometry
-
-deg2rad = scalar(
-    "deg2rad",
-    "x",
-    "Degrees to radians.",
-    np.deg2rad,
-    dtype=real_float_rule,
-    d=(lambda x, z, g: g * (np.pi / 180),),
-)
-rad2deg = scalar(
-    "rad2deg",
-    "x",
-    "Radians to degrees.",
-    np.rad2deg,
-    dtype=real_float_rule,
-    d=(lambda x, z, g: g * (180 / np.pi),),
-)
-sin = scalar(
-    "sin", "x", "The sine.", trigonometry.sin, dtype=float_rule, into=trigonometry.sin,
-    d=(lambda x, z, g: g * cos(x),),
-)  # fmt: skip
-cos = scalar(
-    "cos", "x", "The cosine.", trigonometry.cos, dtype=float_rule, into=trigonometry.cos,
-    d=(lambda x, z, g: -g * sin(x),),
-)  # fmt: skip
-tan = scalar(
-    "tan", "x", "The tangent.", trigonometry.tan, dtype=float_rule, into=trigonometry.tan,
-    d=(lambda x, z, g: g * (1 + z * z),),
-)  # fmt: skip
-arcsin = scalar(
-    "arcsin",
-    "x",
-    "The inverse sine.",
-    np.arcsin,
-    dtype=float_rule,
-    d=(lambda x, z, g: g / sqrt((1 - x) * (1 + x)),),
-)
-arccos = scalar(
-    "arccos",
-    "x",
-    "The inverse cosine.",
-    np.arccos,
-    dtype=float_rule,
-    d=(lambda x, z, g: -g / sqrt((1 - x) * (1 + x)),),
-)
-arctan = scalar(
-    "arctan",
-    "x",
-    "The inverse tangent.",
-    np.arctan,
-    dtype=float_rule,
-    d=(lambda x, z, g: g / (1 + x * x),),
-)
-arctan2 = scalar(
-    "arctan2", "y x", "The angle of the point (x, y).", np.arctan2, dtype=real_float_rule,
-    d=(lambda y, x, z, g: g * x / (x * x + y * y), lambda y, x, z, g: -g * y / (x * x + y * y)),
-)  # fmt: skip
-hypot = scalar(
-    "hypot", "x y", "sqrt(x*x + y*y) without overflow; its derivative at the origin is 0.",
-    np.hypot,
-    dtype=real_float_rule,
-    d=(lambda x, y, z, g: g * x / _nonzero(z), lambda x, y, z, g: g * y / _nonzero(z)),
-)  # fmt: skip
-sinh = scalar(
-    "sinh", "x", "The hyperbolic sine.", np.sinh, dtype=float_rule, d=(lambda x, z, g: g * cosh(x),)
-)
-cosh = scalar(
-    "cosh",
-    "x",
-    "The hyperbolic cosine.",
-    np.cosh,
-    dtype=float_rule,
-    d=(lambda x, z, g: g * sinh(x),),
-)
-tanh = scalar(
-    "tanh",
-    "x",
-    "The hyperbolic tangent.",
-    np.tanh,
-    dtype=float_rule,
-    d=(lambda x, z, g: g * (1 - z * z),),
-)
-arcsinh = scalar(
-    "arcsinh",
-    "x",
-    "The inverse hyperbolic sine.",
-    np.arcsinh,
-    dtype=float_rule,
-    d=(lambda x, z, g: g / sqrt(x * x + 1),),
-)
-arccosh = scalar(
-    "arccosh",
-    "x",
-    "The inverse hyperbolic cosine.",
-    np.arccosh,
-    dtype=float_rule,
-    d=(lambda x, z, g: g / (sqrt(x - 1) * sqrt(x + 1)),),
-)
-arctanh = scalar(
-    "arctanh",
-    "x",
-    "The inverse hyperbolic tangent.",
-    np.arctanh,
-    dtype=float_rule,
-    d=(lambda x, z, g: g / ((1 - x) * (1 + x)),),
-)
-
-
-def _nonzero(z: Any) -> Any:
-    return _where(_equal(z, 0), 1, z)
-
-
 # ----- complex numbers
 
 _part = lambda x: dtypes.real_part(x)  # noqa: E731
@@ -608,26 +494,10 @@ complex = scalar(
 )  # fmt: skip
 
 
-def complex_from_polar(r: Any, theta: Any) -> TensorVariable:
-    """Compute ``r * (cos(theta) + i sin(theta))``.
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> r = T.dscalar("r")
-    >>> T.complex_from_polar(r, 0.0).eval({r: 2.0})
-    array(2.+0.j)
-    """
-    r = as_tensor_variable(r)
-    return complex(r * cos(theta), r * sin(theta))
-
-
 __all__ = [
-    "abs_", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "cast", "ceil", "ceil_intdiv", "complex", "complex_from_polar", "conj", "cos",
-    "cosh", "deg2rad", "divmod", "exp", "exp2", "expm1", "floor", "floor_div", "hypot",
-    "identity", "imag", "int_div", "inv", "iround", "log", "log10", "log1p", "log2", "maximum",
-    "minimum", "mod", "mul", "neg", "pow", "rad2deg", "real", "reciprocal", "round",
-    "round_half_away_from_zero", "round_half_to_even", "second", "sgn", "sign", "sin", "sinh",
-    "sqr", "sqrt", "square", "sub", "tan", "tanh", "tensor_copy", "true_div", "trunc",
+    "abs_", "add", "angle", "cast", "ceil", "ceil_intdiv", "complex", "conj", "divmod", "exp",
+    "exp2", "expm1", "floor", "floor_div", "identity", "imag", "int_div", "inv", "iround", "log",
+    "log10", "log1p", "log2", "maximum", "minimum", "mod", "mul", "neg", "pow", "real",
+    "reciprocal", "round", "round_half_away_from_zero", "round_half_to_even", "second", "sgn",
+    "sign", "sqr", "sqrt", "square", "sub", "tensor_copy", "true_div", "trunc",
 ]  # fmt: skip

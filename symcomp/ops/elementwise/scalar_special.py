@@ -18,7 +18,8 @@ from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.elemwise import real_float_rule, scalar, unknown
 from symcomp.ops.elementwise.scalar_gamma import NO_ORDER, betaln, gamma, gammaln
 from symcomp.ops.elementwise.scalar_logic import eq, switch
-from symcomp.ops.elementwise.scalar_math import cos, exp, log, log1p
+from symcomp.ops.elementwise.scalar_math import exp, log, log1p
+from symcomp.ops.elementwise.scalar_trigonometry import cos
 
 exact = lazy_module("symcomp.ops.numerics.exact")
 incomplete_beta = lazy_module("symcomp.ops.numerics.incomplete_beta")

@@ -16,17 +16,8 @@ from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scalar
 from symcomp.ops.elementwise.scalar_logic import eq, logical_or, lt, switch
 from symcomp.ops.elementwise.scalar_logistic import xlogy
-from symcomp.ops.elementwise.scalar_math import (
-    abs_,
-    hypot,
-    log,
-    log1p,
-    lowered_power,
-    sin,
-    sqr,
-    sqrt,
-    tanh,
-)
+from symcomp.ops.elementwise.scalar_math import abs_, log, log1p, lowered_power, sqr, sqrt
+from symcomp.ops.elementwise.scalar_trigonometry import hypot, sin, tanh
 
 
 def _row(name: str, x: str, doc: str, *d: Any, public: bool = False) -> Any:

@@ -14,8 +14,9 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.ops.convert import cast_to
 from symcomp.ops.elementwise.scalar_error import erfc, erfcinv
 from symcomp.ops.elementwise.scalar_logic import clip, lt, switch
-from symcomp.ops.elementwise.scalar_math import exp, expm1, floor, log, maximum, tan
+from symcomp.ops.elementwise.scalar_math import exp, expm1, floor, log, maximum
 from symcomp.ops.elementwise.scalar_math import sqrt as sqrt_
+from symcomp.ops.elementwise.scalar_trigonometry import tan
 from symcomp.ops.random.ranges import check_ranges
 from symcomp.ops.random.sizes import (
     Lengths,

@@ -19,7 +19,8 @@ from symcomp.ops.control.conditions import Assert
 from symcomp.ops.convert import constant
 from symcomp.ops.elementwise.scalar_counter import mul_high, philox_first, philox_last
 from symcomp.ops.elementwise.scalar_logic import and_, ge, lt, right_shift
-from symcomp.ops.elementwise.scalar_math import abs_, cast, cos, log, sqrt
+from symcomp.ops.elementwise.scalar_math import abs_, cast, log, sqrt
+from symcomp.ops.elementwise.scalar_trigonometry import cos
 from symcomp.ops.reductions.functions import all as all_
 from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.creation import Arange
