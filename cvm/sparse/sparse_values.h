@@ -88,11 +88,19 @@ outside:
     __atomic_store_n(&w->is_wrong, 1, __ATOMIC_RELAXED);
 }
 
-static inline void NAME(add_block)(T *restrict to, T entry, const T *restrict row, int width)
+/* Add a row of a dense factor times an entry to a row of the result. */
+static inline void NAME(add_row)(T *restrict to, T entry, const T *restrict row, int64_t n)
 {
+    int64_t at = 0;
     int c;
-    for (c = 0; c < width; c++)
-        to[c] = PLUS(to[c], TIMES(entry, row[c]));
+    for (; at + WIDE / 2 <= n; at += WIDE / 2)
+        for (c = 0; c < WIDE / 2; c++)
+            to[at + c] = PLUS(to[at + c], TIMES(entry, row[at + c]));
+    for (; at + WIDE / 8 <= n; at += WIDE / 8)
+        for (c = 0; c < WIDE / 8; c++)
+            to[at + c] = PLUS(to[at + c], TIMES(entry, row[at + c]));
+    for (; at < n; at++)
+        to[at] = PLUS(to[at], TIMES(entry, row[at]));
 }
 
 /* Columns first to end of the transpose of x times a dense matrix: products are added to rows of the
@@ -103,9 +111,11 @@ static void NAME(dot_transposed)(SparseWork *w, int64_t first, int64_t end, int 
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
     const int64_t columns = w->columns, last = (int64_t)indptr[w->x.rows] - 1;
     const int bytes = (int)(end - first < FEW_COLUMNS ? end - first : FEW_COLUMNS) * (int)sizeof(T);
+    /* Rows of one line of the cache come as fast by themselves. */
+    const int fetched = bytes > 64;
     const uint64_t limit = (uint64_t)w->x.columns;
     T *z = (T *)w->z;
-    int64_t i, k, c;
+    int64_t i, k;
     (void)worker;
     if (columns == 1) {
         for (i = 0; i < w->x.rows; i++)
@@ -115,21 +125,17 @@ static void NAME(dot_transposed)(SparseWork *w, int64_t first, int64_t end, int 
                 z[indices[k]] = PLUS(z[indices[k]], TIMES(data[k], dense[i]));
             }
     } else {
-        for (i = 0; i < w->x.rows; i++)
+        for (i = 0; i < w->x.rows; i++) {
+            const T *row = dense + i * columns + first;
             for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
-                const T entry = data[k], *row = dense + i * columns;
-                T *to;
                 if ((uint64_t)indices[k] >= limit)
                     goto outside;
-                to = z + indices[k] * columns;
-                fetch(z + indices[k + FETCHED_AHEAD < last ? k + FETCHED_AHEAD : last] * columns + first,
-                      bytes);
-                c = first;
-                for (; c + WIDE / 8 <= end; c += WIDE / 8)
-                    NAME(add_block)(to + c, entry, row + c, WIDE / 8);
-                for (; c < end; c++)
-                    to[c] = PLUS(to[c], TIMES(entry, row[c]));
+                if (fetched)
+                    fetch(z + indices[k + FETCHED_AHEAD < last ? k + FETCHED_AHEAD : last] * columns + first,
+                          bytes);
+                NAME(add_row)(z + indices[k] * columns + first, data[k], row, end - first);
             }
+        }
     }
     if (w->base != NULL)
         for (i = 0; i < w->x.columns; i++)
