@@ -42,12 +42,21 @@ typedef struct { double re, im; } SparseComplex128;
 #define IS_ZERO(a) ((a) == 0)
 #define HAS_ORDER 1
 
+/* Integers of the size of a number, to mask vectors of numbers. */
+#ifdef __GNUC__
+#define BITS int32_t
+#endif
 #define T float
 #define OF_VALUE(x) x##_f32
 #include "sparse_dtypes.h"
+#ifdef __GNUC__
+#undef BITS
+#define BITS int64_t
+#endif
 #define T double
 #define OF_VALUE(x) x##_f64
 #include "sparse_dtypes.h"
+#undef BITS
 /* Sums of integers wrap around, as NumPy's do: unsigned ones are defined to, and comparisons are made of
    the type itself. */
 #undef PLUS

@@ -44,6 +44,8 @@ static inline void NAME(finish)(const SparseWork *w, int64_t at, int width, cons
     }
 }
 
+#include "sparse_dot_vector.h"
+
 #define ROW_BLOCKS(WIDTH)                                                                          \
     for (; at + (WIDTH) <= columns; at += (WIDTH)) {                                               \
         if (!NAME(dot_block)(w, begin, stop, last, at, WIDTH, sums))                               \
@@ -57,22 +59,12 @@ static void NAME(dot)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const INDEX *indptr = (const INDEX *)w->x.indptr;
     const int64_t columns = w->columns, last = (int64_t)indptr[w->x.rows] - 1;
-    const uint64_t limit = (uint64_t)w->x.columns;
     int64_t i, at;
     T sums[WIDE];
     (void)worker;
     if (columns == 1) {
-        const T *data = (const T *)w->x.data, *dense = (const T *)w->dense;
-        const INDEX *indices = (const INDEX *)w->x.indices;
-        for (i = first; i < end; i++) {
-            T sum = ZERO;
-            for (at = indptr[i]; at < (int64_t)indptr[i + 1]; at++) {
-                if ((uint64_t)indices[at] >= limit)
-                    goto outside;
-                sum = PLUS(sum, TIMES(data[at], dense[indices[at]]));
-            }
-            NAME(finish)(w, i, 1, &sum);
-        }
+        if (!NAME(dot_vector)(w, first, end))
+            goto outside;
         return;
     }
     for (i = first; i < end; i++) {

@@ -331,6 +331,33 @@ def test_threads_change_no_bits() -> None:
             np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int8", "bool"])
+def test_rows_of_any_length_times_a_vector(dtype: str, index_dtype: str) -> None:
+    """A row's sum takes all of its entries, and nothing of the rows beside it."""
+    lengths = [0, 1, 7, 0, 8, 9, 15, 16, 17, 23, 24, 25, 1, 5000, 0, 3, 2047, 2048, 2049, 0, 0]
+    lengths += [k % 21 for k in range(700)]
+    rng = np.random.default_rng(0)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(index_dtype)
+    indices = np.concatenate([np.sort(rng.choice(6000, n, replace=False)) for n in lengths])
+    indices = indices.astype(index_dtype)
+    data = rng.integers(-3, 4, len(indices)).astype(dtype)
+    d = rng.integers(-3, 4, 6000).astype(dtype)
+    if data.dtype.kind in "fc":
+        for row, value in ((2, np.nan), (8, np.inf), (13, -np.inf)):
+            data[indptr[row] : indptr[row + 1]] = value
+    a = Applied()
+    a.add(CompressedDot(False), data, indices, indptr, length(6000), d)
+    (found,) = symcomp.function(a.inputs, a.outputs, mode=AS_IT_IS)(*a.values)
+    with np.errstate(invalid="ignore"):
+        # Whole numbers are summed without rounding: of each row, in any order, there is one sum.
+        products = data * d[indices]
+        total = np.logical_or.reduce if dtype == "bool" else np.add.reduce
+        ends = zip(indptr, indptr[1:], strict=False)
+        wanted = [total(products[begin:end], dtype=dtype) for begin, end in ends]
+    np.testing.assert_array_equal(found, np.array(wanted, dtype))
+
+
 def test_misfits_are_told_by_python() -> None:
     s = arrays(random_sparse(4, 5), "int32")
     inputs = variables([*s, length(5), np.ones((5, 2))])
