@@ -4,13 +4,10 @@
 
 #include "sparse.h"
 
-/* Threads that share the columns of a result write this many bytes of each row at least: with fewer, they
-   would often write to one line of the cache. */
-enum { LEAST_BYTES_OF_PART = 256 };
-
 static int run_sparse_dot(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
+    int64_t cuts[MOST_SHARES + 1];
     SparseWork w = {0};
     if (!sparse_of(frame, c, &c->x, c->n, &w.x) || number_at(frame, &c->more[1]) != c->n)
         return DECLINED;
@@ -25,10 +22,10 @@ static int run_sparse_dot(const void *params, Frame *frame)
         const int status = share_rows(frame, &w, c, c->values->dot);
         return status == DONE && w.is_wrong ? DECLINED : status;
     }
-    memset(w.z, 0, (size_t)(c->n * c->columns * c->itemsize));
     w.run = c->values->dot_transposed;
-    w.parts = c->columns * c->itemsize / LEAST_BYTES_OF_PART;
-    w.parts = w.parts < 1 ? 1 : w.parts > c->threads ? c->threads : w.parts;
+    w.parts = c->columns == 1 ? 1 : c->threads < MOST_SHARES ? c->threads : MOST_SHARES;
+    c->loops->cut_columns(&w.x, (int)w.parts, cuts);
+    w.cuts = cuts;
     share(do_sparse_part, &w, w.parts, (int)w.parts);
     return w.is_wrong ? DECLINED : DONE;
 }

@@ -31,6 +31,8 @@ enum { FETCHED_AHEAD = 24, FEW_COLUMNS = 32 };
 enum { ROWS_AHEAD = 8 };
 /* Patterns are checked in batches of rows with about as many entries. */
 enum { CHECKED_TOGETHER = 4096 };
+/* Columns are shared by what this many entries tell, by this many threads at most. */
+enum { SAMPLED_INDICES = 1024, MOST_SHARES = 64 };
 /* A set of columns is a bit for each, in words of 64, and a bit for each word that is not 0. */
 static inline int64_t words_of(int64_t bits)
 {
@@ -46,6 +48,7 @@ typedef struct SparseWork {
     char *counts;               /* of each row, int64_t */
     char *memory;               /* of each worker ``bytes``, zeroed */
     int64_t bytes, columns, parts;
+    const int64_t *cuts;        /* where parts begin, and the last one ends; NULL: see do_sparse_part */
     int64_t steps[2];           /* of a dense matrix that is read anywhere, in bytes; a range; a block */
     const Compressed *joined;   /* the matrices that are joined */
     int itemsize, kind;
@@ -87,6 +90,7 @@ typedef struct {
                               int64_t rows, int itemsize, int64_t *next, char *indptr, char *data,
                               char *indices);
     int64_t (*longest_row)(const char *indptr, int64_t rows);
+    void (*cut_columns)(const Compressed *x, int parts, int64_t *cuts);
 } IndexLoops;
 
 /* Functions that know the dtypes of entries and indices. */
@@ -118,14 +122,17 @@ LOOPS_FOR(bool)
 LOOPS_FOR(c64)
 LOOPS_FOR(c128)
 
-/* Rows of one part of several: each has about as many entries. Every part from a row to the next
-   part's row, so that nothing is done twice. */
+/* One part of several: what lies between two cuts, or else rows with about as many entries as other parts have, or
+   as many columns. Every part ends where the next one begins, so that nothing is done twice. */
 static void do_sparse_part(void *given, int64_t part, int worker)
 {
     SparseWork *w = (SparseWork *)given;
     const int64_t rows = w->x.rows;
     int64_t first, end;
-    if (w->row_at == NULL) {
+    if (w->cuts != NULL) {
+        first = w->cuts[part];
+        end = w->cuts[part + 1];
+    } else if (w->row_at == NULL) {
         first = w->columns * part / w->parts;
         end = w->columns * (part + 1) / w->parts;
     } else {

@@ -404,6 +404,32 @@ static void OF_INDEX(sort_indices)(INDEX *v, int64_t n, INDEX *spare)
 #include "sparse_slices.h"
 #include "sparse_block_places.h"
 
+static int OF_INDEX(compare)(const void *x, const void *y)
+{
+    const INDEX a = *(const INDEX *)x, b = *(const INDEX *)y;
+    return (a > b) - (a < b);
+}
+
+/* Cut the columns into parts with about as many entries, as a sample of them has it. Indices may lie anywhere. */
+static void OF_INDEX(cut_columns)(const Compressed *x, int parts, int64_t *cuts)
+{
+    const INDEX *indices = (const INDEX *)x->indices;
+    const int64_t stored = (int64_t)((const INDEX *)x->indptr)[x->rows];
+    const int64_t n = parts == 1 ? 0 : stored < SAMPLED_INDICES ? stored : SAMPLED_INDICES;
+    INDEX sample[SAMPLED_INDICES];
+    int64_t k;
+    int part;
+    for (k = 0; k < n; k++)
+        sample[k] = indices[k * (stored / n) + k % (stored / n)];
+    qsort(sample, (size_t)n, sizeof(INDEX), OF_INDEX(compare));
+    cuts[0] = 0;
+    cuts[parts] = x->columns;
+    for (part = 1; part < parts; part++) {
+        const int64_t cut = n == 0 ? 0 : (int64_t)sample[n * part / parts];
+        cuts[part] = cut < cuts[part - 1] ? cuts[part - 1] : cut > x->columns ? x->columns : cut;
+    }
+}
+
 const IndexLoops OF_INDEX(index_loops) = {
     OF_INDEX(row_at), OF_INDEX(pointers_fit), OF_INDEX(indices_fit),
     OF_INDEX(check_rows), OF_INDEX(pairs_ascend), OF_INDEX(largest), OF_INDEX(sum_counts),
@@ -413,6 +439,7 @@ const IndexLoops OF_INDEX(index_loops) = {
     OF_INDEX(look_up_pairs), OF_INDEX(count_cropped), OF_INDEX(crop), OF_INDEX(join_rows),
     OF_INDEX(count_blocks), OF_INDEX(rows_as_blocks), OF_INDEX(blocks_as_rows),
     OF_INDEX(join_pointers), OF_INDEX(bucket_rows), OF_INDEX(bucket_entries), OF_INDEX(longest_row),
+    OF_INDEX(cut_columns),
 };
 
 #undef INDEX

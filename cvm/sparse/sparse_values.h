@@ -95,43 +95,58 @@ static inline void NAME(add_row)(T *restrict to, T entry, const T *restrict row,
         to[at] = PLUS(to[at], TIMES(entry, row[at]));
 }
 
-/* Columns first to end of the transpose of x times a dense matrix: products are added to rows of the
-   result, which threads share by columns. Indices outside of the shape are noted in ``is_wrong``. */
-static void NAME(dot_transposed)(SparseWork *w, int64_t first, int64_t end, int worker)
+/* The transpose of x times a vector, which threads do not share: most of the time goes by reading the entries.
+   0: an index lies outside of the shape. */
+static int NAME(dot_transposed_vector)(const SparseWork *w)
 {
     const T *data = (const T *)w->x.data, *dense = (const T *)w->dense;
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
-    const int64_t columns = w->columns, last = (int64_t)indptr[w->x.rows] - 1;
-    const int bytes = (int)(end - first < FEW_COLUMNS ? end - first : FEW_COLUMNS) * (int)sizeof(T);
-    /* Rows of one line of the cache come as fast by themselves. */
-    const int fetched = bytes > 64;
     const uint64_t limit = (uint64_t)w->x.columns;
     T *z = (T *)w->z;
     int64_t i, k;
-    (void)worker;
-    if (columns == 1) {
-        for (i = 0; i < w->x.rows; i++)
-            for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
-                if ((uint64_t)indices[k] >= limit)
-                    goto outside;
-                z[indices[k]] = PLUS(z[indices[k]], TIMES(data[k], dense[i]));
-            }
-    } else {
-        for (i = 0; i < w->x.rows; i++) {
-            const T *row = dense + i * columns + first;
-            for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
-                if ((uint64_t)indices[k] >= limit)
-                    goto outside;
-                if (fetched)
-                    fetch(z + indices[k + FETCHED_AHEAD < last ? k + FETCHED_AHEAD : last] * columns + first,
-                          bytes);
-                NAME(add_row)(z + indices[k] * columns + first, data[k], row, end - first);
-            }
+    for (i = 0; i < w->x.rows; i++)
+        for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
+            if ((uint64_t)indices[k] >= limit)
+                return 0;
+            z[indices[k]] = PLUS(z[indices[k]], TIMES(data[k], dense[i]));
         }
-    }
+    return 1;
+}
+
+/* Rows first to end of the transpose of x times a dense matrix: all entries are read, and the products of those
+   in columns first to end of x are added to rows of the result. */
+static void NAME(dot_transposed)(SparseWork *w, int64_t first, int64_t end, int worker)
+{
+    const T *data = (const T *)w->x.data, *row = (const T *)w->dense;
+    const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
+    const int64_t columns = w->columns, last = (int64_t)indptr[w->x.rows] - 1;
+    const int bytes = (int)(columns < FEW_COLUMNS ? columns : FEW_COLUMNS) * (int)sizeof(T);
+    /* Rows of one line of the cache come as fast by themselves. */
+    const int fetched = bytes > 64;
+    const uint64_t limit = (uint64_t)w->x.columns, length = (uint64_t)(end - first);
+    T *z = (T *)w->z;
+    int64_t i, k;
+    (void)worker;
+    memset(z + first * columns, 0, (size_t)((end - first) * columns) * sizeof(T));
+    if (columns == 1 && !NAME(dot_transposed_vector)(w))
+        goto outside;
+    for (i = 0; columns > 1 && i < w->x.rows; i++, row += columns)
+        for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
+            const int64_t to = indices[k];
+            if ((uint64_t)(to - first) >= length) {
+                if ((uint64_t)to >= limit)
+                    goto outside;
+                continue;
+            }
+            if (fetched) {
+                const int64_t next = indices[k + FETCHED_AHEAD < last ? k + FETCHED_AHEAD : last];
+                fetch(z + ((uint64_t)(next - first) < length ? next : to) * columns, bytes);
+            }
+            NAME(add_row)(z + to * columns, data[k], row, columns);
+        }
     if (w->base != NULL)
-        for (i = 0; i < w->x.columns; i++)
-            NAME(finish)(w, i * columns + first, (int)(end - first), z + i * columns + first);
+        for (i = first * columns; i < end * columns; i++)
+            NAME(finish)(w, i, 1, z + i);
     return;
 outside:
     __atomic_store_n(&w->is_wrong, 1, __ATOMIC_RELAXED);

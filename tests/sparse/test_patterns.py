@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import symcomp
 import symcomp.tensor as T
 from symcomp import sparse
+from symcomp.config import config
 from symcomp.errors import ShapeError, SparsePatternError
 from symcomp.sparse.blocks import BlockDot, SampledBlocks
 from symcomp.sparse.components import Components
@@ -160,6 +161,25 @@ def test_arguments_of_products_outside_of_the_shape(
             np.testing.assert_array_equal(w.get_value(), before)
     f(good, D)
     np.testing.assert_allclose(w.get_value(), 2 * before, rtol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [1, 8])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_threads_see_indices_outside_of_the_shape(transposed: bool, columns: int) -> None:
+    x, d = sparse.csr_array("x"), T.dmatrix("d")
+    with config.change_flags(openmp=True, openmp_threads=3):
+        f = symcomp.function([x, d], sparse.dot(x.T if transposed else x, d))
+        good = random_matrix(20_000, 5000)
+        D = np.ones((good.shape[0 if transposed else 1], columns))
+        wanted = (good.T if transposed else good) @ D
+        np.testing.assert_allclose(f(good, D), wanted, rtol=1e-12, atol=1e-12)
+        for wrong in (5000, FAR, -1):
+            for place in (0, good.nnz // 2, good.nnz - 1):
+                bad = good.copy()
+                bad.indices[place] = wrong
+                with pytest.raises(SparsePatternError, match=f"index {wrong} at position {place}"):
+                    f(bad, D)
+        np.testing.assert_allclose(f(good, D), wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_wide_indices_are_not_narrowed_unseen() -> None:
