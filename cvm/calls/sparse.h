@@ -57,14 +57,19 @@ static const IndexLoops *index_loops_of(int type)
     return type == NPY_INT32 ? &index_loops_i32 : type == NPY_INT64 ? &index_loops_i64 : NULL;
 }
 
+#if HAS_SPARSE_VECTORS
+#define FAST_LOOPS_OF(VALUE) (HAS_AVX2 ? LOOPS_OF(VALUE##_avx2) : LOOPS_OF(VALUE))
+#else
+#define FAST_LOOPS_OF(VALUE) LOOPS_OF(VALUE)
+#endif
 #define LOOPS_OF(VALUE) (is_wide ? &value_loops_##VALUE##_i64 : &value_loops_##VALUE##_i32)
 
 static const ValueLoops *value_loops_of(int type, int index_type)
 {
     const int is_wide = index_type == NPY_INT64;
     switch (type) {
-    case NPY_FLOAT32: return LOOPS_OF(f32);
-    case NPY_FLOAT64: return LOOPS_OF(f64);
+    case NPY_FLOAT32: return FAST_LOOPS_OF(f32);
+    case NPY_FLOAT64: return FAST_LOOPS_OF(f64);
     case NPY_BOOL: return LOOPS_OF(bool);
     case NPY_INT8: return LOOPS_OF(int8);
     case NPY_UINT8: return LOOPS_OF(uint8);

@@ -33,6 +33,14 @@ enum { ROWS_AHEAD = 8 };
 enum { CHECKED_TOGETHER = 4096 };
 /* Columns are shared by what this many entries tell, by this many threads at most. */
 enum { SAMPLED_INDICES = 1024, MOST_SHARES = 64 };
+/* Whether functions are compiled for AVX2, too. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HAS_SPARSE_VECTORS 1
+#define HAS_AVX2 __builtin_cpu_supports("avx2")
+#else
+#define HAS_SPARSE_VECTORS 0
+#endif
+
 /* A set of columns is a bit for each, in words of 64, and a bit for each word that is not 0. */
 static inline int64_t words_of(int64_t bits)
 {
@@ -110,6 +118,10 @@ typedef struct {
 extern const IndexLoops index_loops_i32, index_loops_i64;
 LOOPS_FOR(f32)
 LOOPS_FOR(f64)
+#if HAS_SPARSE_VECTORS
+LOOPS_FOR(f32_avx2)
+LOOPS_FOR(f64_avx2)
+#endif
 LOOPS_FOR(int8)
 LOOPS_FOR(uint8)
 LOOPS_FOR(int16)

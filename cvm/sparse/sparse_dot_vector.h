@@ -1,28 +1,43 @@
 /* Included by sparse_values.h: rows of x times a vector.
 
    A loop over the entries of a row ends somewhere else in every row, and the processor guesses wrong where. So
-   the products of many rows are made in one loop and kept near, and a row of up to sixteen products is summed
-   without a branch: two vectors, whose places behind the row are masked. */
+   the products of many rows are made in one loop and kept near, and a short row's products are summed without a
+   branch: four vectors, whose places behind the row are masked. */
 
 #define PRODUCTS ((int64_t)(16384 / sizeof(T)))
 #define ROWS_AT_ONCE 128
 
-#ifdef BITS
-typedef T NAME(Lanes) __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
-typedef BITS NAME(Masks) __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
+#if defined(BITS) && defined(__GNUC__)
+#define LENGTH ((int)(32 / sizeof(T)))
+typedef T NAME(Lanes) __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
+typedef BITS NAME(Masks) __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
+
+/* The vector at a place, where the mask is set, and else 0. */
+#define KEPT(at) ((NAME(Lanes))(*(const NAME(Masks) *)(products + (at)) & *(const NAME(Masks) *)(masks + (at))))
 
 static inline T NAME(row_sum)(const T *products, int64_t n)
 {
-    static const BITS kept[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    static const BITS set[8 * LENGTH] = {[0 ... 4 * LENGTH - 1] = -1};
     const BITS *masks;
-    NAME(Lanes) sums = {0};
-    for (; n > 16; n -= 8, products += 8)
-        sums += *(const NAME(Lanes) *)products;
-    masks = kept + 16 - n;
-    sums += (NAME(Lanes))(*(const NAME(Masks) *)products & *(const NAME(Masks) *)masks);
-    sums += (NAME(Lanes))(*(const NAME(Masks) *)(products + 8) & *(const NAME(Masks) *)(masks + 8));
+    NAME(Lanes) low = {0}, high = {0};
+    T sums[8];
+    for (; n > 4 * LENGTH; n -= 2 * LENGTH, products += 2 * LENGTH) {
+        low += *(const NAME(Lanes) *)products;
+        high += *(const NAME(Lanes) *)(products + LENGTH);
+    }
+    masks = set + 4 * LENGTH - n;
+    low += KEPT(0);
+    high += KEPT(LENGTH);
+    low += KEPT(2 * LENGTH);
+    high += KEPT(3 * LENGTH);
+    low += high;
+    memcpy(sums, &low, sizeof low);
+    if (LENGTH == 4)
+        return (sums[0] + sums[2]) + (sums[1] + sums[3]);
     return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
+#undef LENGTH
+#undef KEPT
 #else
 static inline T NAME(row_sum)(const T *products, int64_t n)
 {
@@ -69,7 +84,7 @@ static int NAME(dot_long_row)(const SparseWork *w, int64_t i, T *products)
 static int NAME(dot_vector)(const SparseWork *w, int64_t first, int64_t end)
 {
     const INDEX *indptr = (const INDEX *)w->x.indptr;
-    T products[PRODUCTS + 16];
+    T products[PRODUCTS + 32];
     int64_t i = first;
     while (i < end) {
         const int64_t begin = indptr[i];

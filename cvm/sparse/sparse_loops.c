@@ -42,21 +42,28 @@ typedef struct { double re, im; } SparseComplex128;
 #define IS_ZERO(a) ((a) == 0)
 #define HAS_ORDER 1
 
-/* Integers of the size of a number, to mask vectors of numbers. */
-#ifdef __GNUC__
-#define BITS int32_t
-#endif
 #define T float
+#define BITS int32_t
 #define OF_VALUE(x) x##_f32
 #include "sparse_dtypes.h"
-#ifdef __GNUC__
-#undef BITS
-#define BITS int64_t
-#endif
 #define T double
+#define BITS int64_t
 #define OF_VALUE(x) x##_f64
 #include "sparse_dtypes.h"
-#undef BITS
+#if HAS_SPARSE_VECTORS
+/* The same for processors with vectors of 32 bytes. Sums are taken in the same order, to the same bits. */
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#define T float
+#define BITS int32_t
+#define OF_VALUE(x) x##_f32_avx2
+#include "sparse_dtypes.h"
+#define T double
+#define BITS int64_t
+#define OF_VALUE(x) x##_f64_avx2
+#include "sparse_dtypes.h"
+#pragma GCC pop_options
+#endif
 /* Sums of integers wrap around, as NumPy's do: unsigned ones are defined to, and comparisons are made of
    the type itself. */
 #undef PLUS

@@ -1,9 +1,8 @@
-/* The check of indices, by AVX2 where the processor has it. Products gain nothing from vectors that gather:
-   processors whose microcode keeps data of others apart do that slowly. */
+/* The check of indices, by AVX2 where the processor has it. */
 #ifndef SYMCOMP_SPARSE_VECTORS_H
 #define SYMCOMP_SPARSE_VECTORS_H
 
-#include <stdint.h>
+#include "sparse.h"
 
 /* Properties of indices that lie next to each other. */
 typedef struct {
@@ -33,23 +32,18 @@ static IndexFacts index_facts_plain(const int32_t *v, int64_t n, int32_t limit)
     INDEX_FACTS_LOOP
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define HAS_SPARSE_VECTORS 1
-
+#if HAS_SPARSE_VECTORS
 __attribute__((target("avx2"), optimize("O3"))) static IndexFacts
 index_facts_avx2(const int32_t *v, int64_t n, int32_t limit)
 {
     INDEX_FACTS_LOOP
 }
-
-#else
-#define HAS_SPARSE_VECTORS 0
 #endif
 
 static IndexFacts index_facts(const int32_t *v, int64_t n, int32_t limit)
 {
 #if HAS_SPARSE_VECTORS
-    if (__builtin_cpu_supports("avx2"))
+    if (HAS_AVX2)
         return index_facts_avx2(v, n, limit);
 #endif
     return index_facts_plain(v, n, limit);
