@@ -52,7 +52,6 @@ class Components(SparseOp):
     canonical: bool = True
 
     multiple_outputs = True
-    takes_apart = True
 
     def as_inputs(self, x: Any) -> list[Variable]:
         return [as_sparse_variable(x)]

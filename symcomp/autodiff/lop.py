@@ -419,8 +419,12 @@ def first_connected(row: Sequence[bool], marks: Sequence[Any]) -> Any:
 
 
 def stops_at(node: Apply, out: Variable) -> bool:
-    """Tell whether derivatives end at an output because its values are integers."""
-    return _is_discrete(out) and not node.op.takes_apart
+    """Tell whether derivatives end at an output because its values are integers.
+
+    They do not end at integers that are stored in another value, as in a sparse matrix: the node
+    reads them, and computes none from tensors.
+    """
+    return _is_discrete(out) and any(isinstance(x, TensorVariable) for x in node.inputs)
 
 
 def _is_discrete(x: Variable) -> bool:

@@ -29,8 +29,6 @@ class Op:
         Output position to the input positions that it may share memory with, or that it overwrites.
     has_effects : bool
         If true, computing the op has side effects (it prints): it is never folded or run early.
-    takes_apart : bool
-        If true, outputs are parts of an input: outputs of integers have gradients, too.
     """
 
     multiple_outputs: ClassVar[bool] = False
@@ -38,7 +36,6 @@ class Op:
     has_effects: ClassVar[bool] = False
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
-    takes_apart: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Check the parameters of symcomp's own ops by their annotations, when an op is made or

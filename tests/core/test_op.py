@@ -5,8 +5,7 @@ from symcomp.core.op import Op
 BUILDING = {"__call__", "as_inputs", "make_node", "output_types"}
 RUNNING = {"bind", "infer_shape", "perform"}
 DIFFERENTIATING = {
-    "connection_pattern", "no_derivative", "pullback", "pushforward", "takes_apart",
-    "undefined_derivatives",
+    "connection_pattern", "no_derivative", "pullback", "pushforward", "undefined_derivatives",
 }  # fmt: skip
 EFFECTS = {"destroy_map", "has_effects", "view_map"}
 STRUCTURE = {"inner_graphs", "inner_graphs_of", "inner_sources", "multiple_outputs"}
