@@ -65,7 +65,8 @@ def find_extensions() -> list[Extension]:
     folder = f"build/cython-numpy-{numpy.__version__}"
     modules = cythonize(extensions, language_level=3, build_dir=folder, include_path=["cvm"])
     sys.path.insert(0, str(ROOT))
-    return [*modules, prebuilt_kernels(), compiled_ufuncs(numpy.get_include())]
+    headers = numpy.get_include()
+    return [*modules, prebuilt_kernels(), compiled_ufuncs(headers), corrected_linalg()]
 
 
 class BuildInParallel(build_ext):
@@ -107,6 +108,16 @@ def compiled_ufuncs(numpy_headers: str) -> Extension:
     from symcomp.codegen import ufunc_module
 
     return printed_extension(ufunc_module.MODULE, ufunc_module.source(), [numpy_headers])
+
+
+def corrected_linalg() -> Extension:
+    """Build the module of the corrected solutions of linear systems, for NumPy's arrays."""
+    return Extension(
+        "symcomp.ops.linalg._corrected_linalg",
+        ["cvm/corrected_linalg.c"],
+        extra_compile_args=["-std=c11", "-fwrapv", "-fvisibility=hidden", "-g0"],
+        depends=[*native_files("linalg/*.h"), "symcomp/codegen/loops/transpose_blocks.h"],
+    )
 
 
 def printed_extension(module: str, text: str, include_dirs: list[str]) -> Extension:

@@ -171,11 +171,6 @@ cdef extern from "calls/matrices.h":
         DOUBLE
         SINGLE_COMPLEX
         DOUBLE_COMPLEX
-        LARGEST_REFINED
-        MOST_SPREAD
-        MOST_TERMS
-
-    const double NEGLIGIBLE, NOISE
 
     int blas_int_is_wide
     int ROUTINES

@@ -12,7 +12,6 @@ DRAWS_OF_NUMPY: str
 share_address: int
 FORKS_WAIT: float
 FORKS_TAKE: float
-REFINED_CONSTANTS: dict[str, float]
 
 class Lowered:
     name: str

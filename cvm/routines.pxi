@@ -10,11 +10,6 @@ LAPACK_ROUTINES = (
 )
 OF_COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
 OF_BLAS = ("gemm", "trsm", "trsv")
-# Constants of refined_solve.h and corrected_lu.h, which the ops have, too.
-REFINED_CONSTANTS = {
-    "LARGEST": LARGEST_REFINED, "SPREAD": MOST_SPREAD, "MOST_TERMS": MOST_TERMS,
-    "NEGLIGIBLE": NEGLIGIBLE, "NOISE": NOISE,
-}
 
 
 cdef void *routine(str name, str collection="blas") except NULL:

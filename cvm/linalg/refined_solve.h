@@ -1,11 +1,11 @@
-/* Inverses, systems and logarithms of determinants of real matrices to the last digits: natively
-   what `symcomp/ops/linalg/stable_linalg.py` and `corrected_lu.py` say. */
+/* Inverses, systems and logarithms of determinants of real matrices to the last digits, as the ops of
+   `symcomp/ops/linalg/stable_linalg.py` define them. */
 #ifndef SYMCOMP_REFINED_SOLVE_H
 #define SYMCOMP_REFINED_SOLVE_H
 
 #include "corrected_lu.h"
 
-/* As there. */
+/* Corrections cost a few products of matrices: larger systems keep LAPACK's result. */
 enum { LARGEST_REFINED = 64 };
 
 /* log 2, cut after 32 bits, so that its products with exponents are exact, and the rest. */
@@ -184,7 +184,7 @@ static int refined_log_determinant(const struct decomposition *d, struct arena *
         if (all_finite(DOUBLE, f.scaled.whole, n * n)) {
             factor(&f);
             sign[0] = f.sign;
-            for (int64_t j = 0; j < n; j++)
+            for (int64_t j = 0; f.sign && j < n; j++)
                 sign[0] *= f.lu[j * (n + 1)] < 0 ? -1 : 1;
             logarithm = f.sign ? refined_log(&f, &room) : -INFINITY;
         } else {

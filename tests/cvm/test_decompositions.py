@@ -12,9 +12,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.decompositions import ROUTINES
-from symcomp.cvm.machine import REFINED_CONSTANTS
 from symcomp.errors import ShapeError
-from symcomp.ops.linalg import corrected_lu, stable_linalg
 from symcomp.ops.linalg.cholesky import Cholesky
 from symcomp.ops.linalg.determinant import Adjugate, Det, SLogDet
 from symcomp.ops.linalg.eigen import Eig, Eigh, Eigvalsh
@@ -387,8 +385,3 @@ def test_threads_decompose_at_once():
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def test_constants_are_those_of_the_ops():
-    ours = vars(corrected_lu) | vars(stable_linalg)
-    assert {n: ours[n] for n in REFINED_CONSTANTS} == REFINED_CONSTANTS

@@ -1,6 +1,6 @@
 """Logarithms of determinants, inverses and linear systems to the last digits.
 
-`symcomp.ops.linalg.corrected_lu` does the work; complex matrices are left to LAPACK.
+`symcomp.ops.linalg.corrected` does the work; complex matrices are left to LAPACK.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.elementwise.scalar_math import conj
-from symcomp.ops.linalg.corrected_lu import Factored, Slices, residual, scale_columns
+from symcomp.ops.linalg import corrected
 from symcomp.ops.linalg.determinant import Adjugate, SLogDet
 from symcomp.ops.linalg.inverse import MatrixInverse
 from symcomp.ops.linalg.matrices import (
@@ -31,12 +31,9 @@ from symcomp.ops.linalg.solve import Solve, check_systems
 from symcomp.ops.shapes.axes import expand_dims, matrix_transpose
 from symcomp.ops.shapes.joining import concatenate
 
-# Corrections cost a few products of matrices: larger systems keep LAPACK's result.
-LARGEST = 64
-
 
 def _correctable(x: Any, *others: Any) -> bool:
-    """Tell whether Factored takes a matrix."""
+    """Tell whether there are corrections for a matrix."""
     finite = all(np.isfinite(v).all() for v in (x, *others))
     return x.dtype.kind == "f" and x.size > 0 and finite
 
@@ -61,10 +58,9 @@ class StableInverse(MatrixInverse):
 
 def _inverse(x: Any) -> Any:
     with np.errstate(all="ignore"):
-        if len(x) <= LARGEST and _correctable(x):
-            factored = Factored(x.astype(np.float64))
-            if not factored.singular:
-                return factored.inverse()
+        if len(x) <= corrected.largest() and _correctable(x):
+            if (z := corrected.inverse(x)) is not None:
+                return z
         else:
             try:
                 return np.linalg.inv(x)
@@ -84,12 +80,12 @@ class StableSLogDet(SLogDet):
 
     def perform(self, x: Any) -> tuple[Any, ...]:
         require_square("slogdet", x)
-        if x.dtype.kind != "f" or x.shape[-1] > LARGEST:
+        if x.dtype.kind != "f" or x.shape[-1] > corrected.largest():
             return super().perform(x)
         sign, logabs = np.empty(x.shape[:-2], x.dtype), np.empty(x.shape[:-2], x.dtype)
         for place in np.ndindex(x.shape[:-2]):
             if _correctable(x[place]):
-                found = Factored(x[place].astype(np.float64)).determinant()
+                found = corrected.log_determinant(x[place])
             else:
                 found = np.linalg.slogdet(x[place])
             sign[place], logabs[place] = found
@@ -106,7 +102,7 @@ class StableSolve(Solve):
     def perform(self, a: Any, b: Any) -> Any:
         check_systems(a, b)
         columns = b[..., None] if b.ndim < a.ndim else b
-        if a.dtype.kind != "f" or columns.shape[-2] * columns.shape[-1] > LARGEST**2:
+        if a.dtype.kind != "f" or columns.shape[-2] * columns.shape[-1] > corrected.largest() ** 2:
             return super().perform(a, b)
         z = np.empty(columns.shape, columns.dtype)
         for place in np.ndindex(a.shape[:-2] if columns.size else (0,)):
@@ -121,11 +117,11 @@ class StableSolve(Solve):
 def _solution(a: Any, b: Any) -> Any:
     if not _correctable(a, b):
         return np.linalg.solve(a, b)
-    factored = Factored(a.astype(np.float64))
-    scaled, power = scale_columns(b, factored.rows)
-    x, _ = factored.solution(scaled)
+    x = corrected.solution(a, b)
+    if x is None:
+        raise np.linalg.LinAlgError("Singular matrix")
     with np.errstate(all="ignore"):
-        return np.ldexp(x, power - factored.columns.T).astype(b.dtype)
+        return x.astype(b.dtype)
 
 
 @record
@@ -151,12 +147,11 @@ class InverseForm(MatrixOp):
             raise ShapeError(f"x' inv(a) y: shapes {x.shape}, {a.shape} and {y.shape} do not fit")
         if not _correctable(a, x, y):
             return np.asarray(np.dot(x, np.linalg.solve(a, y)))
-        factored = Factored(a.astype(np.float64))
-        left, left_power = scale_columns(x[:, None], factored.columns.T)
-        right, right_power = scale_columns(y[:, None], factored.rows)
-        z = -residual(np.zeros((1, 1)), Slices(left.T), *factored.solution(right, enough=0))
+        z = corrected.inverse_form(x, a, y)
+        if z is None:
+            raise np.linalg.LinAlgError("Singular matrix")
         with np.errstate(all="ignore"):
-            return np.ldexp(z, left_power + right_power)[0, 0, ...].astype(a.dtype)
+            return np.asarray(z, a.dtype)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [()]
