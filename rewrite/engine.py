@@ -22,7 +22,7 @@ from symcomp.ops.shapes.shape import SpecifyShape
 from symcomp.rewrite.constant_folding import folded
 from symcomp.rewrite.rule import Rule, RuleSet
 from symcomp.rewrite.trace import Firing, show
-from symcomp.rewrite.views import forget
+from symcomp.rewrite.views import applicable, forget
 
 FOLDS = "what is known now need not be computed later"
 # More rewrites per node than this count as an infinite loop.
@@ -207,12 +207,11 @@ class Engine(Watcher):
                 values = folded(node)
                 if values and self._replace("constant_folding", FOLDS, node, values):
                     return
-        rules = self._rules.for_node(node)
-        if not rules:
+        if not self._rules.for_node(node):
             return
         forget()
         with made_for(node.source):
-            for rule in rules:
+            for rule in applicable(self._rules, node):
                 if self._apply(rule, node):
                     return
 

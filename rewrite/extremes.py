@@ -23,6 +23,8 @@ from symcomp.rewrite.views import call, number, scaled
 MOST_FACTORS = 8
 # Constants between this and its inverse are multiplied at the end.
 LARGE = 2.0**60
+# The functions that a product is made of.
+PARTS = ("mul", "true_div", "sqr", "reciprocal", "neg")
 # Functions with values -1, 0 and 1, and with values between about -1 and 1: a product of one other
 # factor with them does not overflow.
 SIGNS = frozenset(
@@ -43,7 +45,7 @@ class Factors:
         pending = [(out, 1)]
         while pending and len(pending) + self.count <= MOST_FACTORS:
             x, e = pending.pop()
-            inner = elementwise(x, "mul", "true_div", "sqr", "reciprocal", "neg")
+            inner = elementwise(x, *PARTS)
             value = number(x)
             if value is not None and 1 / LARGE < abs(value) < LARGE:
                 self.number *= value**e
@@ -93,6 +95,7 @@ def _is_bounded(x: Any, functions: frozenset[str] = BOUNDED) -> bool:
     "true_div",
     why="a partial product may leave the range where the whole does not",
     from_above=True,
+    needs=PARTS,
 )
 def product_in_range(node: Apply, graph: Any) -> Any:
     """x y / z -> times_over(x, y, z);   x / (y z) -> over_both(x, y, z);

@@ -60,6 +60,12 @@ class Rule:
     from_above : bool
         Whether it is applied from the outputs to the inputs, before others: for what moves towards
         the inputs and meets its like on the way.
+    needs : tuple of frozenset of (str or float)
+        Scalar functions that compute inputs of the node, and numbers that are inputs. The rule
+        applies only where all of one of the sets are present; no set: it may apply everywhere.
+    needs_in_view : tuple of frozenset of str
+        Likewise scalar functions that compute terms of the sum, or factors of the product, that the
+        node ends.
     """
 
     name: str
@@ -70,6 +76,8 @@ class Rule:
     before_after: str = ""
     subclasses: bool = False
     from_above: bool = False
+    needs: tuple[frozenset[str | float], ...] = ()
+    needs_in_view: tuple[frozenset[str], ...] = ()
 
     def tagged(self, tags: Iterable[str]) -> Rule:
         """Return the same rule with more tags."""
@@ -85,6 +93,8 @@ def rule(
     tags: Iterable[str] = (),
     subclasses: bool = False,
     from_above: bool = False,
+    needs: Iterable[str] = (),
+    needs_in_view: Iterable[str] = (),
 ) -> Callable[[Function], Rule]:
     """Make a rule of the function below; a decorator.
 
@@ -96,13 +106,19 @@ def rule(
     tags : iterable of str
     subclasses, from_above : bool
         See Rule.
+    needs, needs_in_view : iterable of str
+        Scalar functions, without one of which the rule does not apply: see Rule.
     """
 
     def decorate(function: Function) -> Rule:
         name = getattr(function, "__name__", "rule")
         first_line = inspect.cleandoc(function.__doc__ or "").split("\n\n")[0]
         every_tag = frozenset([name, *tags])
-        return Rule(name, kinds, function, why, every_tag, first_line, subclasses, from_above)
+        one_of, in_view = (tuple(frozenset([x]) for x in xs) for xs in (needs, needs_in_view))
+        return Rule(
+            name, kinds, function, why, every_tag, first_line, subclasses, from_above, one_of,
+            in_view,
+        )  # fmt: skip
 
     return decorate
 
@@ -119,7 +135,7 @@ class RuleSet:
         for r in self.rules:
             for kind in r.kinds:
                 self._by_kind.setdefault(kind, []).append(r)
-        self._of_class: dict[type, Sequence[Rule]] = {}
+        self._candidates: dict[Kind, Candidates] = {}
 
     def __add__(self, other: RuleSet) -> RuleSet:
         return RuleSet(self.rules + other.rules)
@@ -140,21 +156,62 @@ class RuleSet:
         Rules of scalar functions do not visit in-place applications: these were written to
         overwrite their argument.
         """
-        op = node.op
-        if type(op) is Elemwise:
-            found = () if op.inplace else self._by_kind.get(op.scalar.name, ())
-            general = self._by_kind.get(Elemwise, ())
-            return [*found, *general] if general else found
-        known = self._of_class.get(type(op))
-        return self._rules_of(type(op)) if known is None else known
+        return self.candidates(node).rules
 
-    def _rules_of(self, kind: type) -> Sequence[Rule]:
-        """Return the rules that visit ops of this class; cached."""
+    def candidates(self, node: Apply) -> Candidates:
+        """Return the rules of ``for_node``, to be sorted out by the functions near the node."""
+        op = node.op
+        kind: Kind = type(op)
+        if type(op) is Elemwise and not op.inplace:
+            kind = op.scalar.name
+        known = self._candidates.get(kind)
+        if known is None:
+            known = self._candidates[kind] = Candidates(self._rules_of(kind))
+        return known
+
+    def _rules_of(self, kind: Kind) -> list[Rule]:
+        """Return the rules that visit ops of this class, or applications of this function."""
+        if isinstance(kind, str):
+            return [*self._by_kind.get(kind, ()), *self._by_kind.get(Elemwise, ())]
         rules = list(self._by_kind.get(kind, ()))
         for base in kind.__mro__[1:]:
             rules += [r for r in self._by_kind.get(base, ()) if r.subclasses]
-        self._of_class[kind] = rules
         return rules
+
+
+class Candidates:
+    """The rules that visit nodes of one kind.
+
+    Attributes
+    ----------
+    rules : list of Rule
+    needed, needed_in_view : frozenset
+        All that one of them needs: see Rule.
+    """
+
+    def __init__(self, rules: list[Rule]) -> None:
+        self.rules = rules
+        self.needed = frozenset(x for r in rules for one_of in r.needs for x in one_of)
+        self.needed_in_view = frozenset(
+            x for r in rules for one_of in r.needs_in_view for x in one_of
+        )
+        self._suited: dict[tuple[frozenset[Any], frozenset[Any]], list[Rule]] = {}
+
+    def suited(self, near: frozenset[Any], in_view: frozenset[Any]) -> list[Rule]:
+        """Return the rules that may apply where these functions and numbers are present."""
+        key = (near & self.needed, in_view & self.needed_in_view)
+        found = self._suited.get(key)
+        if found is None:
+            found = self._suited[key] = [
+                r
+                for r in self.rules
+                if _has_one(r.needs, near) and _has_one(r.needs_in_view, in_view)
+            ]
+        return found
+
+
+def _has_one(sets: Sequence[frozenset[Any]], present: frozenset[Any]) -> bool:
+    return not sets or any(needed <= present for needed in sets)
 
 
 def elementwise(variable: Any, *names: str) -> Apply | None:

@@ -9,72 +9,56 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.scalar_logic import eq, switch
-from symcomp.ops.elementwise.scalar_math import cast, mul, neg, reciprocal, sqr, sqrt
+from symcomp.ops.elementwise.scalar_math import cast, mul, sqrt
 from symcomp.ops.indexing.diagonal import AllocDiagonal
 from symcomp.ops.indexing.diagonals import diagonal_matrix
-from symcomp.ops.reductions.reduce import Reduce
-from symcomp.rewrite.rule import RuleSet, elementwise, rule
-from symcomp.rewrite.views import is_power_of_two, number
+from symcomp.rewrite.canonicalize.structure import sum_of_neg
+from symcomp.rewrite.pattern import Match, constants, f, operation, pattern_rule, variables
+from symcomp.rewrite.rule import RuleSet, rule
+from symcomp.rewrite.views import is_power_of_two
+
+(x,) = variables("x", where=lambda v: not dtypes.is_complex(v.dtype) and v.dtype != "bool")
+(real,) = variables("x", dtype="float")
+(any_value,) = variables("x")
+(c,) = constants("c", where=is_power_of_two)
 
 
-def _times_root(x: Any) -> Any:
-    """Return x sqrt(x), and infinity for -infinity, too, as the power is."""
-    infinity = np.asarray(np.inf, x.dtype)
-    return switch(eq(x, -infinity), infinity, mul(x, sqrt(x)))
+def _times_root(match: Match) -> Any:
+    """x sqrt(x), and infinity for -infinity, too, as the power is"""
+    infinity = np.asarray(np.inf, match.x.dtype)
+    return switch(eq(match.x, -infinity), infinity, mul(match.x, sqrt(match.x)))
+
+
+diagonal_matrix_as_write = pattern_rule(
+    "diagonal_matrix_as_write", operation(AllocDiagonal, any_value),
+    lambda m: diagonal_matrix(m.x, m.node.op.offset),
+    why="zeros and a write of every (n + 1)-th element are done natively",
+)  # fmt: skip
 
 
 # Within 2 ulp of x ** e, at the ends of the range and for 0, infinity and NaN, too.
-POWERS = {
-    1.5: _times_root,
-    3.0: lambda x: mul(x, sqr(x)),
-    4.0: lambda x: sqr(sqr(x)),
-    -2.0: lambda x: sqr(reciprocal(x)),
-}
+small_power = pattern_rule(
+    "small_power",
+    [
+        (x**3, x * f.sqr(x)), (x**4, f.sqr(f.sqr(x))), (real**-2, f.sqr(f.reciprocal(real))),
+        (real**1.5, _times_root),
+    ],
+    where=lambda m: m.x.dtype == m.node.outputs[0].dtype,
+    why="a few products cost less than a power",
+)  # fmt: skip
 
 
-@rule(AllocDiagonal, why="zeros and a write of every (n + 1)-th element are done natively")
-def diagonal_matrix_as_write(node: Apply, graph: Any) -> Any:
-    """alloc_diag(v) -> zeros with v on the diagonal"""
-    return diagonal_matrix(node.inputs[0], node.op.offset)
+def _inverse_is_exact(match: Match) -> bool:
+    """Tell whether the inverse of the divisor is a number of the dtype, without being subnormal."""
+    limits, inverse = np.finfo(match.x.dtype), abs(1 / match.number("c"))
+    return bool(limits.tiny <= inverse <= limits.max)
 
 
-@rule("pow", why="a few products cost less than a power")
-def small_power(node: Apply, graph: Any) -> Any:
-    """x ** 3 -> x sqr(x);  x ** 4 -> sqr(sqr(x));  x ** -2 -> sqr(1 / x);  x ** 1.5 -> x sqrt(x)"""
-    x, y = node.inputs
-    e, out = number(y), node.outputs[0]
-    power = POWERS.get(e) if e is not None else None
-    if power is None or e is None or x.type.broadcastable != out.type.broadcastable:
-        return None
-    if x.dtype != out.dtype or x.dtype == "bool" or dtypes.is_complex(x.dtype):
-        return None
-    return power(x) if dtypes.is_float(x.dtype) or e in (3.0, 4.0) else None
-
-
-@rule("true_div", why="the product with the inverse of a power of two is the same and cheaper")
-def division_by_power_of_two(node: Apply, graph: Any) -> Any:
-    """x / c -> x * (1 / c), for powers of two whose inverse is one, too"""
-    x, y = node.inputs
-    c = number(y)
-    if c is None or not is_power_of_two(c) or x.dtype != node.outputs[0].dtype:
-        return None
-    if not dtypes.is_float(x.dtype) or x.type.broadcastable != node.outputs[0].type.broadcastable:
-        return None
-    limits = np.finfo(x.dtype)
-    if not limits.tiny <= abs(1 / c) <= limits.max:
-        return None
-    return mul(x, np.asarray(1 / c, x.dtype))
-
-
-@rule(Reduce, why="one sign for all, taken afterwards, is exact")
-def sum_of_negated(node: Apply, graph: Any) -> Any:
-    """sum(-x) -> -sum(x)"""
-    inner = elementwise(node.inputs[0], "neg")
-    if inner is None or node.op.reduction.name != "sum":
-        return None
-    if dtypes.is_discrete(inner.inputs[0].dtype):
-        return None
-    return neg(node.op(*inner.inputs))
+division_by_power_of_two = pattern_rule(
+    "division_by_power_of_two", real / c,
+    lambda m: mul(m.x, np.asarray(1 / m.number("c"), m.x.dtype)), where=_inverse_is_exact,
+    why="the product with the inverse of a power of two is the same and cheaper",
+)  # fmt: skip
 
 
 OF_SCIPY = (
@@ -96,7 +80,7 @@ def function_of_scipy(node: Apply, graph: Any) -> Any:
 
 SPECIALIZE = RuleSet(
     [
-        diagonal_matrix_as_write, small_power, division_by_power_of_two, sum_of_negated,
+        diagonal_matrix_as_write, small_power, division_by_power_of_two, sum_of_neg,
         function_of_scipy,
     ],
     ["specialize"],

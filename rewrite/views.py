@@ -9,9 +9,9 @@ would round differently (a division by 3 in a sum) stays one term.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -24,8 +24,11 @@ from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_math import cast, mul, neg, pow, reciprocal, sqr, sqrt, true_div
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.shapes.dimshuffle import DimShuffle
-from symcomp.rewrite.rule import elementwise
+from symcomp.rewrite.rule import Rule, RuleSet, elementwise
 
+NOTHING: frozenset[Any] = frozenset()
+# The functions that end sums, and products.
+SUMS, PRODUCTS = ("add", "sub", "neg"), ("mul", "true_div", "reciprocal", "sqr")
 # Longer sums and products are not flattened, nor deeper ones.
 LONGEST = 8
 DEEPEST = 32
@@ -86,8 +89,10 @@ def converted(x: Any, dtype: str) -> Any:
         node = x.owner
         found = cast(x, dtype)
         if node is not None and type(node.op) is Elemwise and len(node.inputs) == 1:
-            inside = node.op(cast(node.inputs[0], dtype)) if not node.op.inplace else x
-            found = inside if inside.dtype == dtype else found
+            argument: Any = node.inputs[0]
+            if not node.op.inplace and not dtypes.is_complex(argument.dtype):
+                inside = node.op(cast(argument, dtype))
+                found = inside if inside.dtype == dtype else found
         _converted[x, dtype] = found
     return found
 
@@ -119,6 +124,12 @@ def forget() -> None:
         memory.clear()
 
 
+def functions_of(values: Iterable[Any]) -> frozenset[str]:
+    """Return the names of the scalar functions that compute values."""
+    nodes = [x.owner for x in values if x.owner is not None]
+    return frozenset(node.op.scalar.name for node in nodes if type(node.op) is Elemwise)
+
+
 # -- sums
 
 
@@ -128,6 +139,11 @@ class Sum:
 
     constant: float
     terms: dict[Any, float]
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """The scalar functions that compute terms."""
+        return functions_of(self.terms)
 
     @property
     def single(self) -> tuple[Any, float] | None:
@@ -246,6 +262,11 @@ class Product:
 
     coefficient: float
     factors: dict[Any, float]
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """The scalar functions that compute factors."""
+        return functions_of(self.factors)
 
     @property
     def single(self) -> Any:
@@ -368,6 +389,72 @@ def powered(x: Any, e: float) -> Any:
     if e == 2:
         return sqr(x)
     return sqrt(x) if e == 0.5 else pow(x, e)
+
+
+# -- exponentials and squares, however they are written
+
+
+def exponent(x: Any) -> Any:
+    """Return y if ``x`` is exp(y), also written as 1 / exp(-y) or as a power; else None."""
+    y = argument(x, "exp")
+    if (power := elementwise(x, "power_of_log")) is not None:
+        return power.inputs[1] * call("log", power.inputs[0])
+    if y is None:
+        p = as_product(x)
+        inverses = p.found(-1, "exp")
+        if p.coefficient == 1 and len(p.factors) == 1 and inverses:
+            y = scaled(-1, inverses[0][1])
+    return y
+
+
+def square_root(x: Any) -> Any:
+    """Return y if ``x`` is y^2, also written as y * y or y ** 2; else None."""
+    node = elementwise(x, "sqr", "pow", "mul", "identity") if x is not None else None
+    if node is None:
+        return None
+    y, *more = node.inputs
+    match node.op.scalar.name:
+        case "sqr":
+            return y
+        case "identity":
+            return square_root(y)
+        case "pow" if number(more[0]) == 2 and y.dtype == x.dtype:
+            return y
+        case "mul" if same(y, more[0]):
+            return y
+    p = as_product(x)
+    roots = list(p.factors)
+    if p.coefficient == 1 and len(roots) == 1 and p.factors[roots[0]] == 2:
+        return roots[0]
+    return None
+
+
+# -- facts by which most rules are sorted out
+
+
+def applicable(rules: RuleSet, node: Apply) -> Sequence[Rule]:
+    """Return the rules that may apply to a node, by the functions and numbers near it."""
+    candidates = rules.candidates(node)
+    near = present(node) if candidates.needed else NOTHING
+    in_view = present_in_view(node) if candidates.needed_in_view else NOTHING
+    return candidates.suited(near, in_view)
+
+
+def present(node: Apply) -> frozenset[Any]:
+    """Return the scalar functions that compute inputs of the node, and the numbers among these."""
+    return functions_of(node.inputs).union(map(number, node.inputs))
+
+
+def present_in_view(node: Apply) -> frozenset[str]:
+    """Return the scalar functions that compute terms of the sum, or factors of the product, that
+    the node ends.
+    """
+    if type(node.op) is Elemwise:
+        if node.op.scalar.name in SUMS:
+            return as_sum(node.outputs[0]).functions
+        if node.op.scalar.name in PRODUCTS:
+            return as_product(node.outputs[0]).functions
+    return NOTHING
 
 
 # -- through structure

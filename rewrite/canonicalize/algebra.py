@@ -11,7 +11,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorConstant
 from symcomp.ops.elementwise.elemwise import Elemwise
-from symcomp.ops.elementwise.scalar_math import add, cast, neg, reciprocal, sqr, sub
+from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.shapes.alloc import Alloc
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.pattern import f, pattern_rule, variables
@@ -22,62 +22,28 @@ from symcomp.rewrite.views import call, number
 # Variables of the rules that are patterns.
 x, y = variables("x y")
 (real,) = variables("x", dtype="float")
-
-
-def _of_this_type(x: Any, node: Apply) -> Any:
-    """Return ``x`` if its dtype and broadcast pattern are those of the node's output, else None."""
-    out = node.outputs[0]
-    alike = x.dtype == out.dtype and x.type.broadcastable == out.type.broadcastable
-    return x if alike else None
+(exact,) = variables("x", where=lambda v: not dtypes.is_complex(v.dtype))
 
 
 neg_neg = pattern_rule("neg_neg", f.neg(f.neg(x)), x, why="two signs cancel, for every number")
 
 
-@rule("add", "sub", why="0 is the unit of sums; sums of one term are that term")
-def add_zero(node: Apply, graph: Any) -> Any:
-    """x + 0 -> x;   x - 0 -> x"""
-    if node.op.scalar.name == "sub":
-        return _of_this_type(node.inputs[0], node) if number(node.inputs[1]) == 0 else None
-    rest = [x for x in node.inputs if number(x) != 0]
-    if len(rest) == 1:
-        return _of_this_type(rest[0], node)
-    if len(rest) < len(node.inputs) and rest:
-        total = add(*rest)
-        return total if total.dtype == node.outputs[0].dtype else None
-    return None
+add_zero = pattern_rule(
+    "add_zero", [(x + 0, x), (x - 0, x)],
+    why="0 is the unit of sums; sums of one term are that term",
+)  # fmt: skip
 
 
-@rule("mul", "true_div", why="1 is the unit of products, except for complex infinities")
-def mul_one(node: Apply, graph: Any) -> Any:
-    """x * 1 -> x;   x / 1 -> x;   x * -1 -> -x;   x / -1 -> -x"""
-    x, y = node.inputs
-    value = number(y)
-    if value is None and node.op.scalar.name == "mul":
-        x, y, value = y, x, number(x)
-    if value is None or abs(value) != 1 or _of_this_type(x, node) is None:
-        return None
-    if dtypes.is_complex(x.dtype):
-        return None
-    if value == 1:
-        return x
-    return neg(x) if dtypes.is_float(x.dtype) else None
+mul_one = pattern_rule(
+    "mul_one", [(exact * 1, exact), (exact / 1, exact), (real * -1, -real), (real / -1, -real)],
+    why="1 is the unit of products, except for complex infinities",
+)  # fmt: skip
 
 
-@rule("add", "sub", "mul", "true_div", why="signs are moved out or cancel; none is rounded")
-def signs(node: Apply, graph: Any) -> Any:
-    """x + -y -> x - y;  x - -y -> x + y;  (-x) (-y) -> x y;  (-x) / (-y) -> x / y"""
-    if len(node.inputs) != 2:
-        return None
-    (x, y), name = node.inputs, node.op.scalar.name
-    a, b = elementwise(x, "neg"), elementwise(y, "neg")
-    if name in ("mul", "true_div"):
-        return node.op(a.inputs[0], b.inputs[0]) if a and b else None
-    if b is not None:
-        return sub(x, b.inputs[0]) if name == "add" else add(x, b.inputs[0])
-    if a is not None and name == "add":
-        return sub(y, a.inputs[0])
-    return None
+signs = pattern_rule(
+    "signs", [(x + -y, x - y), (x - -y, x + y), (-x * -y, x * y), (-x / -y, x / y)],
+    why="signs are moved out or cancel; none is rounded",
+)  # fmt: skip
 
 
 @rule("mul", "true_div", why="constants are combined at compile time")
@@ -114,20 +80,12 @@ def _times_constant(node: Apply) -> tuple[Any, float] | None:
     return None
 
 
-@rule("pow", why="functions of their own compute these powers, with the same values")
-def simple_powers(node: Apply, graph: Any) -> Any:
-    """x ** 1 -> x;   x ** 2 -> sqr(x);   x ** -1 -> 1 / x;   x ** 0 -> 1"""
-    x, y = node.inputs
-    e = number(y)
-    if e is None or x.dtype != node.outputs[0].dtype or _of_this_type(x, node) is None:
-        return None
-    if e == 1:
-        return x
-    if e == 2:
-        return sqr(x)
-    if e == -1 and dtypes.is_float(x.dtype):
-        return reciprocal(x)
-    return call("second", x, np.ones((), x.dtype)) if e == 0 else None
+simple_powers = pattern_rule(
+    "simple_powers",
+    [(x**1, x), (x**2, f.sqr(x)), (real**-1, f.reciprocal(real)), (x**0, f.second(x, 1))],
+    where=lambda m: m.x.dtype == m.node.outputs[0].dtype,
+    why="functions of their own compute these powers, with the same values",
+)
 
 
 mul_to_sqr = pattern_rule(

@@ -20,11 +20,13 @@ from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join
 from symcomp.rewrite.canonicalize.structure import zeros_in
+from symcomp.rewrite.pattern import Match, operation, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, rule
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.views import is_point, number, same, scaled
 
 WHOLE = Slice()
+(x,) = variables("x")
 # The most functions through which a slice moves to meet another.
 MOST_PASSED = 8
 
@@ -33,10 +35,11 @@ def _basic(pattern: Any) -> bool:
     return all(isinstance(e, int | Slice) or e in (SYMBOL, NEW) for e in pattern)
 
 
-@rule(Subtensor, why="a slice of all elements is the tensor itself")
-def whole_slice(node: Apply, graph: Any) -> Any:
-    """x[:, :] -> x"""
-    return node.inputs[0] if all(e == WHOLE for e in node.op.pattern) else None
+whole_slice = pattern_rule(
+    "whole_slice", operation(Subtensor, x), x,
+    where=lambda m: all(e == WHOLE for e in m.node.op.pattern),
+    why="a slice of all elements is the tensor itself",
+)  # fmt: skip
 
 
 @rule(Subtensor, why="the element that is read was just written")
@@ -141,16 +144,6 @@ def _point(x: Any, ndim: int) -> Any:
     return DimShuffle(x.ndim, ("x",) * ndim)(x)
 
 
-@rule(Subtensor, why="two indices in a row are one index, if they are known to compose")
-def read_of_read(node: Apply, graph: Any) -> Any:
-    """x[a:][i] -> x[a + i], for known a >= 0, i >= 0, slices too;   x[:-a][:-b] -> x[:-a-b];
-    x[:, a:][i, j] likewise
-    """
-    inner = computed_by(node.inputs[0], Subtensor)
-    pattern = None if inner is None else _composed(inner, node)
-    return None if inner is None or pattern is None else Subtensor(pattern)(inner.inputs[0])
-
-
 def _composed(first: Apply, second: Apply) -> Any:
     """Return the pattern that composes the indices of two nodes, or None."""
     if len(first.inputs) > 1 or len(second.inputs) > 1:
@@ -183,6 +176,19 @@ def _compose(outer: Any, e: Any) -> Any:
         if isinstance(start, int) and start >= 0 and isinstance(stop, int) and stop >= 0:
             return Slice(a + start, a + stop)
     return None
+
+
+def _read_at_once(match: Match) -> Any:
+    """x[a:][i] -> x[a + i], for known a >= 0, i >= 0, slices too;  x[:-a][:-b] -> x[:-a-b]"""
+    first: Any = match.node.inputs[0].owner
+    pattern = _composed(first, match.node)
+    return None if pattern is None else Subtensor(pattern)(match.x)
+
+
+read_of_read = pattern_rule(
+    "read_of_read", operation(Subtensor, operation(Subtensor, x)), _read_at_once,
+    why="two indices in a row are one index, if they are known to compose",
+)  # fmt: skip
 
 
 @rule(Subtensor, why="a new axis has one element")

@@ -20,12 +20,14 @@ from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join
 from symcomp.ops.shapes.shape import Reshape, Shape, ShapeI, SpecifyShape, length_vector
 from symcomp.ops.shapes.stack import Stack
-from symcomp.rewrite.pattern import f, pattern_rule, variables
+from symcomp.rewrite.pattern import Match, f, operation, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import is_natural, shapes_of
 from symcomp.rewrite.views import number
 
 (n,) = variables("n", dtype="integer", shape=())
+(x,) = variables("x")
+(scalar,) = variables("x", shape=())
 
 
 @rule(
@@ -108,15 +110,19 @@ def shape_of(node: Apply, graph: Any) -> Any:
     return length_vector(shapes_of(graph).of(x))
 
 
-@rule(SpecifyShape, why="lengths that the type has already need no check")
-def known_claim(node: Apply, graph: Any) -> Any:
-    """specify_shape(x, shape) -> x, where the lengths are known to be these"""
-    x = node.inputs[0]
-    lengths = shapes_of(graph).of(x)
-    claims = zip(node.op.lengths, lengths, strict=True)
+def _claims_are_known(match: Match) -> bool:
+    """Tell whether the lengths that are specified are known already."""
+    node = match.node
+    claims = zip(node.op.lengths, shapes_of(match.graph).of(match.x), strict=True)
     known = all(n is None or (isinstance(m, int) and m == n) for n, m in claims)
     # Replacing by a less precise type would insert the claim again, to keep the known lengths.
-    return x if known and node.outputs[0].type.is_super(x.type) else None
+    return known and node.outputs[0].type.is_super(match.x.type)
+
+
+known_claim = pattern_rule(
+    "known_claim", operation(SpecifyShape, x), x, where=_claims_are_known,
+    why="lengths that the type has already need no check",
+)  # fmt: skip
 
 
 @rule(Join, why="one tensor needs no join")
@@ -206,36 +212,40 @@ def reduce_of_reduce(node: Apply, graph: Any) -> Any:
     return Reduce(op.reduction, axes, op.dtype, op.acc_dtype)(x)
 
 
-@rule(Reduce, why="sums are over the same elements however the axes are arranged")
-def reduce_of_dimshuffle(node: Apply, graph: Any) -> Any:
-    """sum(dimshuffle(x)) over all axes -> sum(x)"""
-    inner = computed_by(node.inputs[0], DimShuffle)
-    if inner is None or len(node.op.axes) != node.inputs[0].ndim or inner.op.dropped:
+def _reduced_in_order(match: Match) -> Any:
+    """sum(x), over all axes"""
+    op, x = match.node.op, match.x
+    inner: Any = match.node.inputs[0]
+    if len(op.axes) != inner.ndim or inner.owner.op.dropped or x.ndim == 0:
         return None
-    x = inner.inputs[0]
-    if x.ndim == 0:
-        return None
-    return Reduce(node.op.reduction, tuple(range(x.ndim)), node.op.dtype, node.op.acc_dtype)(x)
+    return Reduce(op.reduction, tuple(range(x.ndim)), op.dtype, op.acc_dtype)(x)
 
 
-@rule(Reduce, why="a sign may be taken from a sum; nothing is rounded")
-def sum_of_neg(node: Apply, graph: Any) -> Any:
-    """sum(-x) -> -sum(x)"""
-    inner = elementwise(node.inputs[0], "neg")
-    if inner is None or node.op.reduction.name != "sum":
-        return None
-    x, out = inner.inputs[0], node.outputs[0]
-    if not (dtypes.is_float(x.dtype) or dtypes.is_complex(x.dtype)):
-        return None
-    return neg(node.op(x)) if dtypes.is_float(out.dtype) or out.dtype == x.dtype else None
+reduce_of_dimshuffle = pattern_rule(
+    "reduce_of_dimshuffle", operation(Reduce, operation(DimShuffle, x)), _reduced_in_order,
+    why="sums are over the same elements however the axes are arranged",
+)  # fmt: skip
 
 
-@rule(Stack, why="a vector of all lengths of one tensor is its shape")
-def constant_stack(node: Apply, graph: Any) -> Any:
-    """stack of the only scalar -> its vector"""
-    if len(node.inputs) != 1 or node.inputs[0].ndim != 0 or node.outputs[0].ndim != 1:
-        return None
-    return DimShuffle(0, ("x",))(node.inputs[0])
+def _is_signed_sum(match: Match) -> bool:
+    """Tell whether the reduction is a sum, of terms whose signs are no others in its dtype."""
+    x, out = match.x, match.node.outputs[0]
+    signed = dtypes.is_float(x.dtype) or dtypes.is_complex(x.dtype)
+    same = dtypes.is_float(out.dtype) or out.dtype == x.dtype
+    return signed and same and match.node.op.reduction.name == "sum"
+
+
+sum_of_neg = pattern_rule(
+    "sum_of_neg", operation(Reduce, -x), lambda m: neg(m.node.op(m.x)), where=_is_signed_sum,
+    why="a sign may be taken from a sum; nothing is rounded",
+)  # fmt: skip
+
+
+constant_stack = pattern_rule(
+    "constant_stack", operation(Stack, scalar), lambda m: DimShuffle(0, ("x",))(m.x),
+    where=lambda m: m.node.outputs[0].ndim == 1,
+    why="a vector of one scalar needs no stack",
+)  # fmt: skip
 
 
 @rule(Assert, why="a condition known to hold needs no check")

@@ -25,7 +25,10 @@ def size(a: Sum) -> int:
     return len(a.terms) + bool(a.constant)
 
 
-@rule("add", "sub", why="log gamma is about x log(x), and its differences cancel")
+@rule(
+    "add", "sub", needs_in_view=["gammaln"],
+    why="log gamma is about x log(x), and its differences cancel",
+)  # fmt: skip
 def gammaln(node: Apply, graph: Any) -> Any:
     """gammaln(x) + gammaln(y) - gammaln(x + y) -> betaln(x, y);
     gammaln(x + h) - gammaln(x) -> log_poch(x, h)
@@ -46,7 +49,7 @@ def gammaln(node: Apply, graph: Any) -> Any:
     return _steps(s, logs, "log_poch", node)
 
 
-@rule("add", "sub", why="psi is about log(x), and its differences cancel")
+@rule("add", "sub", why="psi is about log(x), and its differences cancel", needs_in_view=["psi"])
 def psi(node: Apply, graph: Any) -> Any:
     """psi(x + h) - psi(x) -> digamma_increment(x, h)"""
     s = as_sum(node.outputs[0])

@@ -14,10 +14,10 @@ from symcomp.ops.nnet.softmax import LogMeanExp, LogSoftmax, LogSumExp, Softmax,
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import LogProd
 from symcomp.ops.shapes.shape import Reshape
-from symcomp.rewrite.pattern import f, pattern_rule, variables
+from symcomp.rewrite.pattern import f, pattern_rule, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of
-from symcomp.rewrite.stabilize.sums import exponent, is_inverse_count
+from symcomp.rewrite.stabilize.sums import is_inverse_count
 from symcomp.rewrite.views import (
     Product,
     Sum,
@@ -25,6 +25,7 @@ from symcomp.rewrite.views import (
     as_product,
     as_sum,
     call,
+    exponent,
     number,
     product_of,
     puts_back,
@@ -55,15 +56,16 @@ LOG_OF_COMPLEMENT = {"exp": "log1mexp", "erf": "log_erfc"}
 x, y = variables("x y", dtype="float")
 
 
-@rule("log", why="1 + x rounds the digits of x away")
-def log1p(node: Apply, graph: Any) -> Any:
-    """log(1 + x) -> log1p(x)"""
-    s = as_sum(node.inputs[0])
-    if s.constant != 1 or not s.terms or not dtypes.is_float(node.outputs[0].dtype):
-        return None
-    if len(s.terms) > 1 and all(c > 0 and exponent(t) is not None for t, c in s.pairs()):
-        return None  # log_of_sum does not overflow
-    return call("log1p", sum_of(0, s.pairs(), node.outputs[0]))
+def _adds_exponentials(x: Any) -> bool:
+    """Tell whether ``x`` is a sum of exponentials, of which log_of_sum does not overflow."""
+    s = as_sum(x)
+    return len(s.terms) > 1 and all(c > 0 and exponent(t) is not None for t, c in s.pairs())
+
+
+log1p = view_rule(
+    "log1p", f.log(1 + x), f.log1p(x), where=lambda m: not _adds_exponentials(m.x),
+    why="1 + x rounds the digits of x away",
+)  # fmt: skip
 
 
 @rule("log1p", why="each has a function of its own, which does not overflow")

@@ -11,8 +11,8 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
+from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
-from symcomp.rewrite.stabilize.sums import square_root
 from symcomp.rewrite.views import (
     Product,
     as_product,
@@ -23,8 +23,11 @@ from symcomp.rewrite.views import (
     product_of,
     rearranged,
     scaled,
+    square_root,
     through_views,
 )
+
+(x,) = variables("x")
 
 
 def root_of_sum(x: Any) -> Any:
@@ -61,15 +64,15 @@ def root_of_sum(x: Any) -> Any:
 def _norm(x: Any) -> Any:
     """Return the root of a sum of squares over axes, also where it is divided by their number."""
     q = as_product(x)
-    for f, e in q.factors.items():
-        total, views = through_views(f)
+    for factor, e in q.factors.items():
+        total, views = through_views(factor)
         reduced = computed_by(total, Reduce)
         if e != 1 or reduced is None or reduced.op.reduction.name != "sum":
             continue
         y = square_root(reduced.inputs[0])
         if y is None or not reduced.op.axes or y.dtype != reduced.outputs[0].dtype:
             continue
-        rest = q.without(f)
+        rest = q.without(factor)
         if reduced.op.acc_dtype or rest.coefficient <= 0 or not all(map(_is_count, rest.factors)):
             continue
         norm = rearranged(Norm(reduced.op.axes)(y), views)
@@ -121,11 +124,10 @@ def log_of_squares(node: Apply, graph: Any) -> Any:
     return None if root is None or s.constant else 2 * call("log", root)
 
 
-@rule("log1p", why="x^2 may overflow")
-def log1p_of_square(node: Apply, graph: Any) -> Any:
-    """log1p(x^2) -> log1p_square(x)"""
-    x = square_root(node.inputs[0])
-    return None if x is None or x.dtype != "float64" else call("log1p_square", x)
+log1p_of_square = view_rule(
+    "log1p_of_square", f.log1p(f.sqr(x)), f.log1p_square(x),
+    where=lambda m: m.x.dtype == "float64", why="x^2 may overflow",
+)  # fmt: skip
 
 
 @rule(
@@ -139,22 +141,22 @@ def over_squares(node: Apply, graph: Any) -> Any:
     p = as_product(node.outputs[0])
     if node.outputs[0].dtype != "float64":
         return None
-    for f, e in p.factors.items():
+    for factor, e in p.factors.items():
         if e >= 0 or not float(e).is_integer():
             continue
-        legs = elementwise(f, "hypot")
+        legs = elementwise(factor, "hypot")
         for x in legs.inputs if legs is not None else ():
             if p.factors.get(x, 0) > 0:
-                return _over_root(p.without(f), x, f, -e)
-        root, bases = _squares_below(f)
+                return _over_root(p.without(factor), x, factor, -e)
+        root, bases = _squares_below(factor)
         for x in bases:
             if root is not None and p.factors.get(x, 0) > 0:
                 if root is x and p.factors[x] > 1:
                     root = call("hypot", x, 1.0)
                 if root is x:  # 1 + x^2
                     part = call("over_one_plus_square", x)
-                    return _exchanged(p, {x: -1, f: 1, part: 1})
-                return _over_root(p.without(f), x, root, -2 * e)
+                    return _exchanged(p, {x: -1, factor: 1, part: 1})
+                return _over_root(p.without(factor), x, root, -2 * e)
     return None
 
 

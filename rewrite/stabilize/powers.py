@@ -8,6 +8,7 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.scalar_logic import switch
+from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import (
     Product,
@@ -18,8 +19,10 @@ from symcomp.rewrite.views import (
     number,
     product_of,
     scaled,
-    sum_of,
 )
+
+(x,) = variables("x")
+(symbol,) = variables("y", where=lambda v: number(v) is None)
 
 # Up to this power the rounding error of 1 + x does not exceed that of the result.
 SMALL_POWER = 2.0
@@ -73,33 +76,18 @@ def _power(term: Any, c: float, few: bool, node: Apply) -> tuple[Any, float] | N
     return switch(call("lt", x, -1), math.nan, call("compound", x, y)), 1.0
 
 
-@rule("exp", why="each has a function of its own")
-def exp_of_function(node: Apply, graph: Any) -> Any:
-    """exp(-softplus(x)) -> sigmoid(-x);   exp(log_sigmoid(x)) -> sigmoid(x)"""
-    s = as_sum(node.inputs[0])
-    if s.single is None or s.constant:
-        return None
-    term, c = s.single
-    if c == -1 and (x := argument(term, "softplus")) is not None:
-        return call("sigmoid", -x)
-    if c == 1 and (x := argument(term, "log_sigmoid")) is not None:
-        return call("sigmoid", x)
-    return None
+exp_of_function = view_rule(
+    "exp_of_function",
+    [(f.exp(-f.softplus(x)), f.sigmoid(-x)), (f.exp(f.log_sigmoid(x)), f.sigmoid(x))],
+    why="each has a function of its own",
+)
 
 
-@rule("pow", why="1 + x rounds the digits of x away, and powers multiply the error")
-def power_of_sum(node: Apply, graph: Any) -> Any:
-    """(1 + x) ** y -> compound(x, y), where y is no constant"""
-    x, y = node.inputs
-    out = node.outputs[0]
-    if number(y) is not None or not dtypes.is_float(out.dtype):
-        return None
-    if not x.dtype == y.dtype == out.dtype:
-        return None
-    s = as_sum(x)
-    if s.constant != 1 or not s.terms:
-        return None
-    return call("compound", sum_of(0, s.pairs(), x), y)
+power_of_sum = view_rule(
+    "power_of_sum", (1 + x) ** symbol, f.compound(x, symbol),
+    where=lambda m: m.x.dtype == m.y.dtype == m.node.outputs[0].dtype,
+    why="1 + x rounds the digits of x away, and powers multiply the error",
+)  # fmt: skip
 
 
 POWER_RULES = RuleSet([exp_of_logarithms, exp_of_function, power_of_sum])

@@ -10,16 +10,18 @@ import numpy as np
 from symcomp.core.node import Apply
 from symcomp.ops.nnet.softmax import Softmax, WeightedSoftmax
 from symcomp.ops.reductions.reduce import Reduce
+from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.gamma import difference, is_step, size
 from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
-from symcomp.rewrite.stabilize.sums import exponent, square_root
 from symcomp.rewrite.views import (
+    PRODUCTS,
     Product,
     argument,
     as_product,
     as_sum,
     call,
+    exponent,
     product_of,
     puts_back,
     same,
@@ -27,26 +29,17 @@ from symcomp.rewrite.views import (
     through_views,
 )
 
-PRODUCTS = ("mul", "true_div", "reciprocal", "sqr")
+(x,) = variables("x")
 
 
-@rule(*PRODUCTS, why="the ratio is the hyperbolic tangent, which overflows nowhere")
-def tanh(node: Apply, graph: Any) -> Any:
-    """sinh(x) / cosh(x) -> tanh(x);   expm1(2x) / (1 + exp(2x)) -> tanh(x)"""
-    p = as_product(node.outputs[0])
-    for above, x in p.found(1, "sinh"):
-        for below, y in p.found(-1, "cosh"):
-            if same(x, y):
-                return p.without(above, below).times(call("tanh", x))
-    for above, x in p.found(1, "expm1"):
-        for below, _ in p.found(-1):
-            c, y = _one_plus_exp(below)
-            if y is not None and same(x, y):
-                rest = p.without(above, below)
-                return Product(rest.coefficient / c, rest.factors).times(
-                    call("tanh", scaled(0.5, x))
-                )
-    return None
+tanh = view_rule(
+    "tanh",
+    [
+        (f.sinh(x) / f.cosh(x), f.tanh(x)),
+        (f.expm1(x) / (1 + f.exp(x)), f.tanh(0.5 * x)),
+    ],
+    why="the ratio is the hyperbolic tangent, which overflows nowhere",
+)
 
 
 @rule(*PRODUCTS, why="exp overflows where the logistic function is 1")
@@ -83,7 +76,7 @@ def _one_plus_exp(x: Any) -> tuple[float, Any]:
 def softmax(node: Apply, graph: Any) -> Any:
     """exp(x) / sum(exp(x)) -> softmax(x);   w exp(x) / sum(w exp(x)) -> weighted softmax"""
     p = as_product(node.outputs[0])
-    for below in [f for f, e in p.factors.items() if e == -1]:
+    for below in [factor for factor, e in p.factors.items() if e == -1]:
         total = _kept_sum(below)
         if total is None or total.inputs[0].type.ndim != node.outputs[0].ndim:
             continue
@@ -92,11 +85,12 @@ def softmax(node: Apply, graph: Any) -> Any:
         if x is None or inner.coefficient <= 0:
             continue
         left = dict(p.without(below).factors)
-        for f, e in inner.factors.items():
-            left[f] = left.get(f, 0.0) - e
-        if any(e < 0 and p.factors.get(f, 0) >= 0 for f, e in left.items()):
+        for factor, e in inner.factors.items():
+            left[factor] = left.get(factor, 0.0) - e
+        if any(e < 0 and p.factors.get(factor, 0) >= 0 for factor, e in left.items()):
             continue
-        rest = Product(p.coefficient / inner.coefficient, {f: e for f, e in left.items() if e})
+        others = {factor: e for factor, e in left.items() if e}
+        rest = Product(p.coefficient / inner.coefficient, others)
         return rest.times(exponential_weights(x, w, total.op.axes))
     return None
 
@@ -120,17 +114,10 @@ def _kept_sum(x: Any) -> Apply | None:
     return total if axes and puts_back(views, axes, total.inputs[0].type.ndim) else None
 
 
-@rule(*PRODUCTS, why="x log(x) tends to 0 at 0")
-def xlogx(node: Apply, graph: Any) -> Any:
-    """x log(x) -> xlogx(x)"""
-    p = as_product(node.outputs[0])
-    for factor, x in p.found(1, "log"):
-        if p.factors.get(x) == 1:
-            return p.without(factor, x).times(call("xlogx", x))
-    return None
+xlogx = view_rule("xlogx", x * f.log(x), f.xlogx(x), why="x log(x) tends to 0 at 0")
 
 
-@rule(*PRODUCTS, why="gamma overflows at 171; ratios of it do not")
+@rule(*PRODUCTS, why="gamma overflows at 171; ratios of it do not", needs_in_view=["gamma"])
 def gamma_ratio(node: Apply, graph: Any) -> Any:
     """gamma(x) gamma(y) / gamma(x + y) -> beta(x, y);   gamma(x) / gamma(y) -> gamma_ratio(x, y);
     gamma(x + h) / gamma(x) -> poch(x, h)
@@ -138,15 +125,15 @@ def gamma_ratio(node: Apply, graph: Any) -> Any:
     p = as_product(node.outputs[0])
     above, below = p.found(1, "gamma"), p.found(-1, "gamma")
     squares = p.found(2, "gamma")
-    for f, x in below:
+    for factor, x in below:
         pairs = [(a, b) for i, a in enumerate(above) for b in above[i + 1 :]]
         for (g, a), (h, b) in [*pairs, *((s, s) for s in squares)]:
             total = as_sum(a).plus(as_sum(b)).plus(as_sum(x).times(-1))
             if not total.terms and total.constant == 0:
-                return p.without(f, g, h).times(call("beta", a, b))
+                return p.without(factor, g, h).times(call("beta", a, b))
     if above and below:
-        (f, a), (g, b) = above[0], below[0]
-        return p.without(f, g).times(_gamma_ratio(a, b))
+        (factor, a), (g, b) = above[0], below[0]
+        return p.without(factor, g).times(_gamma_ratio(a, b))
     return None
 
 
@@ -160,38 +147,29 @@ def _gamma_ratio(x: Any, y: Any) -> Any:
     return call("inverse_poch", x, difference(b, a, x))
 
 
-@rule(*PRODUCTS, why="exp(x^2) overflows where erfc underflows; their product is about 1 / x")
-def erfcx(node: Apply, graph: Any) -> Any:
-    """exp(x^2) erfc(x) -> erfcx(x)"""
-    p = as_product(node.outputs[0])
-    for f, x in p.found(1, "erfc"):
-        for g in p.factors:
-            y = exponent(g)
-            root = square_root(y) if y is not None and p.factors[g] == 1 else None
-            if root is not None and _equal_up_to_sign(root, x):
-                return p.without(f, g).times(call("erfcx", x))
-    return None
+erfcx = view_rule(
+    "erfcx",
+    [
+        (f.exp(f.sqr(x)) * f.erfc(x), f.erfcx(x)),
+        (f.exp(f.sqr(x)) * f.erfc(-x), f.erfcx(-x)),
+    ],
+    why="exp(x^2) overflows where erfc underflows; their product is about 1 / x",
+)
 
 
-def _equal_up_to_sign(x: Any, y: Any) -> bool:
-    a, b = as_sum(x), as_sum(y)
-    for sign in (-1, 1):
-        rest = a.plus(b.times(sign))
-        if not rest.terms and rest.constant == 0:
-            return True
-    return False
-
-
-@rule(*PRODUCTS, why="the normal distribution has a function of its own, exact in x / sqrt(2)")
+@rule(
+    *PRODUCTS, needs_in_view=["erfc"],
+    why="the normal distribution has a function of its own, exact in x / sqrt(2)",
+)  # fmt: skip
 def normal_distribution(node: Apply, graph: Any) -> Any:
     """c erfc(-x / sqrt(2)) -> 2 c ndtr(x)"""
     p = as_product(node.outputs[0])
-    for f, y in p.found(1, "erfc"):
+    for factor, y in p.found(1, "erfc"):
         q = as_product(y)
         eps = float(np.finfo(y.dtype).eps)
         if math.isclose(abs(q.coefficient), math.sqrt(0.5), rel_tol=2 * eps) and q.factors:
             x = product_of(Product(-math.copysign(1, q.coefficient), q.factors))
-            rest = p.without(f)
+            rest = p.without(factor)
             return Product(2 * rest.coefficient, rest.factors).times(call("ndtr", x))
     return None
 
@@ -207,7 +185,10 @@ def product_of_exponentials(node: Apply, graph: Any) -> Any:
     return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
 
 
-@rule("mul", "true_div", "neg", "cast", why="a value that is not chosen gives 0, not 0 * inf")
+@rule(
+    "mul", "true_div", "neg", "cast", needs_in_view=["guarded"],
+    why="a value that is not chosen gives 0, not 0 * inf",
+)  # fmt: skip
 def guarded(node: Apply, graph: Any) -> Any:
     """guarded(c, x) y -> guarded(c, x y);  likewise for quotients, signs and casts"""
     for i, x in enumerate(node.inputs[:1] if node.op.scalar.name == "true_div" else node.inputs):

@@ -23,7 +23,7 @@ from symcomp.core.walk import rebuild, toposort
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.phases import STABILIZE
 from symcomp.rewrite.rule import RuleSet
-from symcomp.rewrite.views import forget
+from symcomp.rewrite.views import applicable, forget
 
 
 @record
@@ -132,7 +132,7 @@ def _applicable(rules: RuleSet, order: Sequence[Apply]) -> bool:
         if seen.setdefault(key, node.outputs[0]) is not node.outputs[0]:
             return True
         forget()
-        for rule in rules.for_node(node):
+        for rule in applicable(rules, node):
             try:
                 if rule.function(node, facts) is not None:
                     return True

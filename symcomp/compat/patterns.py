@@ -4,14 +4,71 @@ place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from symcomp.compat.rewriting import LocalOptimizer, clients_of
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.ops.convert import as_tensor_variable
+from symcomp.rewrite.matching import Anything, Bound, Call, Pattern
+
+
+@record
+class Checked(Pattern):
+    """A pattern with a condition on the variable that matches it."""
+
+    pattern: Pattern
+    condition: Callable[[Variable], Any]
+
+    def matches(self, x: Any, bound: Bound) -> Iterator[Bound]:
+        yield from (found for found in self.pattern.matches(x, bound) if self.condition(x))
+
+    def build(self, bound: Bound) -> Any:
+        return self.pattern.build(bound)
+
+    def names(self) -> Iterator[str]:
+        return self.pattern.names()
+
+
+@record(eq=False)
+class Exactly(Pattern):
+    """A variable, or a constant of equal elements."""
+
+    value: Any
+
+    def matches(self, x: Any, bound: Bound) -> Iterator[Bound]:
+        value = self.value
+        if isinstance(value, Constant):
+            same = isinstance(x, Constant) and value.signature() == x.signature()
+        elif isinstance(value, int | float | np.ndarray):
+            same = isinstance(x, Constant) and bool(np.all(x.data == value))
+        else:
+            same = value is x
+        if same:
+            yield bound
+
+    def build(self, bound: Bound) -> Any:
+        return self.value if isinstance(self.value, Variable) else as_tensor_variable(self.value)
+
+    def names(self) -> Iterator[str]:
+        return iter(())
+
+
+def _op_of(function: Any) -> Any:
+    """Return the op of a function such as ``T.add``, which equals its op."""
+    return function if isinstance(function, Op) else getattr(function, "op", function)
+
+
+def _always(x: Variable) -> bool:
+    return True
+
+
+def _has_one_client(x: Variable) -> bool:
+    return len(clients_of(x)) <= 1
 
 
 class PatternSub(LocalOptimizer):
@@ -61,6 +118,8 @@ class PatternSub(LocalOptimizer):
         self.allow_multiple_clients = allow_multiple_clients
         self.skip_identities_fn = skip_identities_fn
         self.op = in_pattern[0]
+        self._before = Call(_op_of(self.op), tuple(self._read(part) for part in in_pattern[1:]))
+        self._after = self._read(out_pattern)
         self._tracks, self.get_nodes = list(tracks), get_nodes
         self.name = name
 
@@ -74,48 +133,24 @@ class PatternSub(LocalOptimizer):
         for start in starts:
             if start is False or not isinstance(start, Apply) or start.op != self.op:
                 continue
-            found: dict[str, Variable] = {}
-            fits = self._inputs_match(self.in_pattern, start, found)
-            if fits and (self.constraint is None or self.constraint(start.outputs[0])):
-                new = self._build(self.out_pattern, found)
+            found = next((bound for bound, _ in self._before.met(start, {})), None)
+            if found is not None and (self.constraint is None or self.constraint(start.outputs[0])):
+                new = self._after.build(found)
                 if new.type == start.outputs[0].type or start is not node:
                     return [new] if start is node else {start.outputs[0]: new}
                 return [start.outputs[0].type.filter_variable(new)]
         return False
 
-    def _inputs_match(
-        self, pattern: Sequence[Any], node: Apply, found: dict[str, Variable]
-    ) -> bool:
-        return len(pattern) - 1 == len(node.inputs) and all(
-            self._matches(part, x, found) for part, x in zip(pattern[1:], node.inputs, strict=True)
-        )
-
-    def _matches(self, pattern: Any, x: Variable, found: dict[str, Variable]) -> bool:
+    def _read(self, pattern: Any) -> Pattern:
+        """Return a pattern in Theano's form as one of symcomp's."""
         if isinstance(pattern, Mapping):
-            matches = self._matches(pattern["pattern"], x, found)
-            return matches and bool(pattern.get("constraint", lambda v: True)(x))
+            return Checked(self._read(pattern["pattern"]), pattern.get("constraint", _always))
         if isinstance(pattern, str):
-            return found.setdefault(pattern, x) is x
+            return Anything(pattern)
         if isinstance(pattern, list | tuple):
-            if x.owner is None or x.owner.op != pattern[0]:
-                return False
-            if not self.allow_multiple_clients and len(clients_of(x)) > 1:
-                return False
-            return self._inputs_match(pattern, x.owner, found)
-        if isinstance(pattern, Constant):
-            return isinstance(x, Constant) and pattern.signature() == x.signature()
-        if isinstance(pattern, int | float | np.ndarray):
-            return isinstance(x, Constant) and bool(np.all(x.data == pattern))
-        return pattern is x
-
-    def _build(self, pattern: Any, found: Mapping[str, Variable]) -> Variable:
-        if isinstance(pattern, Mapping):
-            return self._build(pattern["pattern"], found)
-        if isinstance(pattern, str):
-            return found[pattern]
-        if isinstance(pattern, list | tuple):
-            return pattern[0](*(self._build(part, found) for part in pattern[1:]))
-        return pattern if isinstance(pattern, Variable) else as_tensor_variable(pattern)
+            call = Call(_op_of(pattern[0]), tuple(self._read(part) for part in pattern[1:]))
+            return call if self.allow_multiple_clients else Checked(call, _has_one_client)
+        return Exactly(pattern)
 
     def __str__(self) -> str:
         return self.name or f"{self.in_pattern} -> {self.out_pattern}"

@@ -346,7 +346,7 @@ def test_rule_sets_are_added_and_found_by_kind():
     both = RuleSet([to_sin], ["one"]) + RuleSet([to_exp], ["two"])
     assert [r.name for r in both] == ["to_sin", "to_exp"] and len(both) == 2
     assert [r.name for r in both.for_node(T.exp(X).owner)] == ["to_sin"]
-    assert both.selected(lambda tags: "two" in tags).for_node(T.exp(X).owner) == ()
+    assert both.selected(lambda tags: "two" in tags).for_node(T.exp(X).owner) == []
 
     @rule(Elemwise, why="a test")
     def general(node, graph):
