@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from symcomp.gpu.plan import Call, Storage
+from symcomp.gpu.plan import DeviceCall, DeviceStorage
 
 # Where values in the arena begin: as the driver's own blocks do.
 ALIGNMENT = 256
 
 
-def place_values(storages: Sequence[Storage], calls: Sequence[Call], kept: set[int]) -> int:
+def place_values(
+    storages: Sequence[DeviceStorage], calls: Sequence[DeviceCall], kept: set[int]
+) -> int:
     """Set the offsets of values in the arena; return its size.
 
     Parameters
     ----------
-    storages : sequence of Storage
-    calls : sequence of Call
+    storages : sequence of DeviceStorage
+    calls : sequence of DeviceCall
     kept : set of int
         The storages that outlive the plan's run, and lie elsewhere.
     """
@@ -41,11 +43,11 @@ class _Lifetimes:
     spans : dict of int to (int, int)
     """
 
-    def __init__(self, storages: Sequence[Storage]) -> None:
+    def __init__(self, storages: Sequence[DeviceStorage]) -> None:
         self.spans: dict[int, tuple[int, int]] = {}
         self._storages, self._now = storages, 0
 
-    def of_calls(self, calls: Sequence[Call]) -> set[int]:
+    def of_calls(self, calls: Sequence[DeviceCall]) -> set[int]:
         """Take in these calls; return the storages that they use."""
         found: set[int] = set()
         for call in calls:

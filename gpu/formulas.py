@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from symcomp.codegen.cuda.elementwise import FLAT, ONE, STRIDED, THREADS, elementwise
-from symcomp.codegen.cuda.reductions import ALONE, Shape, kernel_of, stages_of
+from symcomp.codegen.cuda.reductions import ALONE, ReductionShape, kernel_of, stages_of
 from symcomp.codegen.cuda.text import CudaKernel, has_text
 from symcomp.codegen.functions.c_scalars import C_TYPES, scalar_text
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
-from symcomp.codegen.loops.formula_parts import Part, parts_of
+from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of
 from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, nonempty, reduced_axes
 from symcomp.core.record import record
 from symcomp.errors import ShapeError
@@ -40,17 +40,17 @@ CHUNK_OF_THREAD, CHUNK_OF_BLOCK = 64, 2048
 
 
 @record
-class Nests:
+class NestSequence:
     """A formula as nests that are run one after another; ``dropped`` are axes of its results."""
 
     form: Plain
     dropped: tuple[tuple[int, ...], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[FormulaPart, ...]
     nests: tuple[Nest, ...]
 
 
 @cache
-def nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> Nests | None:
+def nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> NestSequence | None:
     """Return the nests of a formula; None if something in it has no kernel on devices."""
     if not patterns or len(patterns[0]) > MOST_AXES or formula.gathers:
         return None
@@ -63,7 +63,7 @@ def nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> Nests | None:
     if len(whole) < len(nests) or any(len(n.stretched) > MOST_ARRAYS for n in whole):
         return None
     dropped = tuple(result.dropped for result in formula.results)
-    return Nests(form, dropped, tuple(parts), tuple(whole))
+    return NestSequence(form, dropped, tuple(parts), tuple(whole))
 
 
 def _has_kernel(formula: Formula) -> bool:
@@ -79,14 +79,17 @@ def _has_kernel(formula: Formula) -> bool:
 
 
 def plan_formula(
-    planner: Planner, made: Nests, operands: Sequence[Operand], targets: Sequence[Operand] = ()
+    planner: Planner,
+    made: NestSequence,
+    operands: Sequence[Operand],
+    targets: Sequence[Operand] = (),
 ) -> list[Operand]:
     """Emit the launches of a formula; return its results, without the axes that they drop.
 
     Parameters
     ----------
     planner : Planner
-    made : Nests
+    made : NestSequence
     operands : sequence of Operand
         Of the inputs.
     targets : sequence of Operand, optional
@@ -128,7 +131,7 @@ def plan_formula(
 
 
 @cache
-def _cast_formula(given: str, dtype: str, rank: int) -> Nests:
+def _cast_formula(given: str, dtype: str, rank: int) -> NestSequence:
     formula = Formula((given,), (), (Step(ROWS["cast"](dtype), (0,), dtype),), (Result(1),))
     found = nests_for(formula, ((False,) * rank,))
     assert found is not None
@@ -318,7 +321,7 @@ class _Reduction:
         numbers = [self.results * max(chunks, 1), self.count]
         wide = needs_wide(numbers, self.arrays)
         threads = 0 if self.alone else self._threads()
-        shape = Shape(len(self.kept), len(self.reduced), threads, wide)
+        shape = ReductionShape(len(self.kept), len(self.reduced), threads, wide)
         if chunks == 1:
             kernel = self._kernel("whole", shape)
             self._launch(kernel, self.arrays, [self.results, self.count], self.results)
@@ -334,7 +337,7 @@ class _Reduction:
             kernel = self._kernel("finish", shape, stage)
             self._launch(kernel, [*self.arrays, *temporaries], numbers, self.results)
 
-    def _kernel(self, which: str, shape: Shape, stage: int = 0) -> CudaKernel:
+    def _kernel(self, which: str, shape: ReductionShape, stage: int = 0) -> CudaKernel:
         return kernel_of(self.nest.formula, _patterns(self.nest), which, shape, stage)
 
     def _threads(self) -> int:

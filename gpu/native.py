@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from symcomp.cvm.machine import DevicePlan
-from symcomp.gpu.plan import Call, Storage
+from symcomp.gpu.plan import DeviceCall, DeviceStorage
 
 
 class NativePlan:
@@ -16,7 +16,7 @@ class NativePlan:
 
     Attributes
     ----------
-    calls : sequence of Call
+    calls : sequence of DeviceCall
     labels : list of str
         Of the calls, and of those in loops, in order.
     inputs : list of int
@@ -32,15 +32,15 @@ class NativePlan:
 
     Parameters
     ----------
-    storages : sequence of Storage
-    calls : sequence of Call
+    storages : sequence of DeviceStorage
+    calls : sequence of DeviceCall
         With kernels.
     kept : set of int
         The storages that outlive a run.
     """
 
     def __init__(
-        self, storages: Sequence[Storage], calls: Sequence[Call], kept: set[int]
+        self, storages: Sequence[DeviceStorage], calls: Sequence[DeviceCall], kept: set[int]
     ) -> None:
         self.calls, self._storages = calls, storages
         self._flat: list[tuple[Any, ...]] = []
@@ -56,14 +56,14 @@ class NativePlan:
         self._plan = DevicePlan(self._flat, origins, 1 + len(self.base_of))
         self._flat.clear()
 
-    def _origin(self, number: int, storage: Storage) -> tuple[int, int]:
+    def _origin(self, number: int, storage: DeviceStorage) -> tuple[int, int]:
         if storage.constant is not None:
             return -1, storage.constant.address
         if number in self.base_of:
             return self.base_of[number], 0
         return (0, storage.offset) if storage.offset >= 0 else (-1, 0)
 
-    def _flatten(self, calls: Sequence[Call]) -> tuple[int, int]:
+    def _flatten(self, calls: Sequence[DeviceCall]) -> tuple[int, int]:
         """Add calls; return the number of their launches, and the bytes that they copy."""
         launches = copied = 0
         for call in calls:
@@ -79,7 +79,7 @@ class NativePlan:
             self._flat[at] = self._entry(call, len(self._flat))
         return launches, copied
 
-    def _entry(self, call: Call, end: int) -> tuple[Any, ...]:
+    def _entry(self, call: DeviceCall, end: int) -> tuple[Any, ...]:
         launch, one = call.launch, (1, 1, 1)
         motions = []
         for number in call.step.moving if call.step is not None else ():
@@ -100,12 +100,12 @@ class NativePlan:
         """Enqueue the calls; return 0, or the code of an error and the number of its call."""
         return self._plan.enqueue(functions, stream, bases)
 
-    def each_call(self) -> Iterator[Call]:
+    def each_call(self) -> Iterator[DeviceCall]:
         """Yield all work in the order in which it is enqueued, of all steps of loops."""
         return _unrolled(self.calls)
 
 
-def _unrolled(calls: Sequence[Call]) -> Iterator[Call]:
+def _unrolled(calls: Sequence[DeviceCall]) -> Iterator[DeviceCall]:
     for call in calls:
         if call.step is None:
             yield call

@@ -50,22 +50,22 @@ class Motion:
 
 
 @dataclass(eq=False)
-class Step:
+class LoopStep:
     """The calls of one step of a loop.
 
     Attributes
     ----------
-    calls : list of Call
+    calls : list of DeviceCall
     moving : list of int
         The storages that lie elsewhere in each step.
     """
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[DeviceCall] = field(default_factory=list)
     moving: list[int] = field(default_factory=list)
 
 
 @dataclass
-class Call:
+class DeviceCall:
     """One entry of a plan.
 
     Attributes
@@ -81,7 +81,7 @@ class Call:
     nbytes : int
         Of copies and clears; of launches, the least that is read and written; of loops, of all
         steps.
-    step : Step or None
+    step : LoopStep or None
         Of loops.
     repeats : int
         The number of steps of a loop.
@@ -93,7 +93,7 @@ class Call:
     patches: list[tuple[int, int, int]] = field(default_factory=list)
     operands: list[tuple[int, int]] = field(default_factory=list)
     nbytes: int = 0
-    step: Step | None = None
+    step: LoopStep | None = None
     repeats: int = 0
 
     def storages(self) -> set[int]:
@@ -102,7 +102,7 @@ class Call:
 
 
 @dataclass
-class Storage:
+class DeviceStorage:
     """Memory of a plan: an input, a constant, or a value, which lies in the arena, is an output, or
     lies in another storage.
 
@@ -114,7 +114,7 @@ class Storage:
     constant : Memory or None
     offset : int
         In the arena; -1 for what does not lie there.
-    step : Step or None
+    step : LoopStep or None
         The innermost step in which it is made.
     motion : Motion or None
         Of what lies in another storage.
@@ -124,7 +124,7 @@ class Storage:
     source: int = -1
     constant: Memory | None = None
     offset: int = -1
-    step: Step | None = None
+    step: LoopStep | None = None
     motion: Motion | None = None
 
     @property
@@ -141,8 +141,8 @@ class Plan:
     ----------
     native : NativePlan
         The same for the machine.
-    storages : list of Storage
-    calls : list of Call
+    storages : list of DeviceStorage
+    calls : list of DeviceCall
     outputs : list
         Operands, or host arrays where the value is known from the layouts.
     arena : int
@@ -150,8 +150,8 @@ class Plan:
     """
 
     native: Any
-    storages: list[Storage]
-    calls: list[Call]
+    storages: list[DeviceStorage]
+    calls: list[DeviceCall]
     outputs: list[Any]
     arena: int
 
@@ -160,7 +160,7 @@ class Plan:
         return "\n".join([first, *_lines(self.calls, 1)])
 
 
-def _lines(calls: Sequence[Call], depth: int) -> Iterator[str]:
+def _lines(calls: Sequence[DeviceCall], depth: int) -> Iterator[str]:
     for i, call in enumerate(calls):
         size = "" if call.launch is None else f" {call.launch.grid} x {call.launch.block}"
         size += "" if call.step is None else f" of {call.repeats} steps"
@@ -169,7 +169,7 @@ def _lines(calls: Sequence[Call], depth: int) -> Iterator[str]:
             yield from _lines(call.step.calls, depth + 1)
 
 
-def all_calls(calls: Sequence[Call]) -> Iterator[Call]:
+def all_calls(calls: Sequence[DeviceCall]) -> Iterator[DeviceCall]:
     """Yield the calls, and those of the steps of loops."""
     for call in calls:
         yield call

@@ -19,7 +19,7 @@ from symcomp.core.record import record
 from symcomp.gpu.arena import place_values
 from symcomp.gpu.driver.interface import Driver, Memory
 from symcomp.gpu.native import NativePlan
-from symcomp.gpu.plan import Call, Launch, Motion, Plan, Step, Storage, all_calls
+from symcomp.gpu.plan import DeviceCall, DeviceStorage, Launch, LoopStep, Motion, Plan, all_calls
 
 LARGEST_32 = 2**31 - 1
 # More blocks than this take the same time as loops in the blocks.
@@ -99,17 +99,17 @@ class Planner:
 
     def __init__(self, driver: Driver, constants: dict[Any, Memory]) -> None:
         self.driver, self._constants = driver, constants
-        self.storages: list[Storage] = []
-        self.calls: list[Call] = []
+        self.storages: list[DeviceStorage] = []
+        self.calls: list[DeviceCall] = []
         self.kernels: dict[str, CudaKernel] = {}
         self.label = ""
-        self._step: Step | None = None
+        self._step: LoopStep | None = None
 
     # -- storages
 
     def input(self, number: int, dtype: str, shape: Sequence[int], strides: Sequence[int]) -> Any:
         """Return the operand of an input; its address is known when the plan is run."""
-        self.storages.append(Storage(0, source=number))
+        self.storages.append(DeviceStorage(0, source=number))
         return Operand(len(self.storages) - 1, 0, dtype, tuple(shape), tuple(strides))
 
     def constant(self, value: Any) -> Operand:
@@ -121,7 +121,7 @@ class Planner:
             memory = self.driver.allocate(array.nbytes, "a constant")
             self.driver.to_device(memory, 0, array)
             self._constants[key] = memory
-        self.storages.append(Storage(array.nbytes, constant=memory))
+        self.storages.append(DeviceStorage(array.nbytes, constant=memory))
         strides = contiguous_strides(array.shape, array.itemsize)
         return Operand(len(self.storages) - 1, 0, array.dtype.name, array.shape, strides)
 
@@ -130,7 +130,7 @@ class Planner:
         shape = tuple(int(n) for n in shape)
         itemsize = np.dtype(dtype).itemsize
         nbytes = int(np.prod(shape, dtype=np.int64)) * itemsize
-        self.storages.append(Storage(nbytes, step=self._step))
+        self.storages.append(DeviceStorage(nbytes, step=self._step))
         strides = contiguous_strides(shape, itemsize)
         return Operand(len(self.storages) - 1, 0, dtype, shape, strides)
 
@@ -172,39 +172,41 @@ class Planner:
         launch = Launch(kernel.name, (x, y, z), (kernel.threads, 1, 1), given)
         patches = [(place, o.storage, o.offset) for place, o in zip(places, operands, strict=True)]
         nbytes = sum(o.nbytes for o in operands)
-        self.calls.append(Call("launch", self.label, launch, patches, nbytes=nbytes))
+        self.calls.append(DeviceCall("launch", self.label, launch, patches, nbytes=nbytes))
 
     def copy(self, target: Operand, source: Operand) -> None:
         """Emit a copy of all bytes between arrays in C order."""
         if target.nbytes:
             places = [(target.storage, target.offset), (source.storage, source.offset)]
-            self.calls.append(Call("copy", self.label, operands=places, nbytes=target.nbytes))
+            self.calls.append(DeviceCall("copy", self.label, operands=places, nbytes=target.nbytes))
 
     def clear(self, target: Operand) -> None:
         """Emit setting an array in C order to 0."""
         if target.nbytes:
             places = [(target.storage, target.offset)]
-            self.calls.append(Call("clear", self.label, operands=places, nbytes=target.nbytes))
+            self.calls.append(
+                DeviceCall("clear", self.label, operands=places, nbytes=target.nbytes)
+            )
 
     # -- loops
 
     @contextmanager
-    def step(self, step: Step | None = None) -> Iterator[Step]:
+    def step(self, step: LoopStep | None = None) -> Iterator[LoopStep]:
         """Emit the calls of a step of a loop, a new one or some more, not calls of the plan."""
         outer, calls = self._step, self.calls
-        step = Step() if step is None else step
+        step = LoopStep() if step is None else step
         self._step, self.calls = step, step.calls
         try:
             yield step
         finally:
             self._step, self.calls = outer, calls
 
-    def repeat(self, step: Step, times: int) -> None:
+    def repeat(self, step: LoopStep, times: int) -> None:
         """Emit a loop: a step, again and again."""
         if step.calls and times:
             nbytes = times * sum(call.nbytes for call in step.calls)
             self.calls.append(
-                Call("loop", self.label, nbytes=nbytes, step=step, repeats=times)
+                DeviceCall("loop", self.label, nbytes=nbytes, step=step, repeats=times)
             )
 
     def moving(self, even: Operand, odd: Operand, stride: int = 0) -> Operand:
@@ -215,7 +217,7 @@ class Planner:
         even, odd : Operand
             Where it lies in even steps and in odd ones, but for the stride; of equal layouts.
         """
-        self.storages.append(Storage(0, step=self._step))
+        self.storages.append(DeviceStorage(0, step=self._step))
         found = Operand(len(self.storages) - 1, 0, even.dtype, even.shape, even.strides)
         self._set_motion(found.storage, even, odd, stride)
         return found

@@ -27,7 +27,7 @@ SCALAR_OR_REDUCTION = (Elemwise, Fused, Reduce, *AXIS_FUNCTIONS, *AXIS_REDUCTION
 
 
 @record(eq=False)
-class Kernel:
+class LoopNode:
     """A node that is a loop over elements, and why the loops that feed it are no part of it.
 
     Attributes
@@ -44,7 +44,7 @@ class Kernel:
     apart: tuple[tuple[Apply, str], ...]
 
 
-def kernels_of(graph: FunctionGraph) -> list[Kernel]:
+def kernels_of(graph: FunctionGraph) -> list[LoopNode]:
     """Return the scalar functions and reductions of a rewritten graph, in the order of computation.
     """
     order = graph.toposort()
@@ -59,7 +59,7 @@ def kernels_of(graph: FunctionGraph) -> list[Kernel]:
             (maker, why_apart(graph, maker, node, between, regions))
             for maker, between in feeding.items()
         ]
-        found.append(Kernel(node, alone, tuple(reasons)))
+        found.append(LoopNode(node, alone, tuple(reasons)))
     return found
 
 

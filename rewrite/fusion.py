@@ -33,7 +33,7 @@ from symcomp.ops.formulas.formula import (
 from symcomp.ops.formulas.fused import Fused
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.dimshuffle import DimShuffle
-from symcomp.rewrite.levels import Components, Kind, assign_levels, bring_together
+from symcomp.rewrite.levels import Kind, NodeGroups, assign_levels, bring_together
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.trace import Firing
 
@@ -63,7 +63,7 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
     passes = {kinds[node] for node in order if isinstance(node.op, AXIS_FUNCTIONS)} - {None}
     if passes:
         bring_together(order, kinds, levels, lambda node: _users(graph, node), passes)
-    components = Components()
+    components = NodeGroups()
     for node in order:
         kind, level = kinds[node], levels[node]
         if kind is None:

@@ -71,7 +71,7 @@ def along(way: Functions, x: Any, dtype: str) -> Any:
 
 
 @dataclass
-class Rows:
+class AddedRows:
     """A term: rows added to zeros, the last first, and scalars added to all of it (``PlusScalar``),
     each with the functions applied to it.
     """
@@ -81,9 +81,9 @@ class Rows:
     scalars: list[tuple[Any, Functions]]
 
 
-def as_rows(x: Any, graph: Any) -> Rows | None:
+def as_rows(x: Any, graph: Any) -> AddedRows | None:
     """Read ``x`` as rows without other clients; None if it is something else."""
-    found = Rows([], [], [])
+    found = AddedRows([], [], [])
     pending: list[tuple[Any, Functions]] = [(x, ())]
     steps = 0
     while pending:
@@ -172,7 +172,7 @@ def add_rows(node: Apply, graph: Any) -> Any:
     return None
 
 
-def _updated(x: Any, found: Rows, last: Functions, dtype: str, graph: Any) -> Any:
+def _updated(x: Any, found: AddedRows, last: Functions, dtype: str, graph: Any) -> Any:
     """Return ``x`` plus the rows, after the functions in ``last``; None if lengths cannot be
     checked.
 

@@ -141,7 +141,7 @@ def _producers(node: Apply, known: Mapping[Apply, Kind]) -> Iterator[Apply]:
             yield x.owner
 
 
-class Components:
+class NodeGroups:
     """Groups of nodes: a disjoint-set forest."""
 
     def __init__(self) -> None:

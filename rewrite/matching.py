@@ -89,7 +89,7 @@ class Pattern:
 
 
 @record(repr=False)
-class Number(Pattern):
+class NumberPattern(Pattern):
     """A number, in any dtype, with axes of length 1 only."""
 
     value: float
@@ -175,7 +175,7 @@ class Named(Pattern):
 
 
 @record(repr=False)
-class Call(Pattern):
+class Application(Pattern):
     """A scalar function (by its name), this op, or an op of this class, applied to patterns.
 
     The arguments of a commutative function may stand in any order. A sum is met with any number of
@@ -279,9 +279,9 @@ class Call(Pattern):
         return f"{name}({', '.join(map(str, self.args))})"
 
 
-def applied(name: str, *args: Any) -> Call:
+def applied(name: str, *args: Any) -> Application:
     """Return the pattern of a scalar function of patterns and numbers."""
-    return Call(name, tuple(as_pattern(x) for x in args))
+    return Application(name, tuple(as_pattern(x) for x in args))
 
 
 def as_pattern(x: Any) -> Pattern:
@@ -289,12 +289,12 @@ def as_pattern(x: Any) -> Pattern:
     if isinstance(x, Pattern):
         return x
     if isinstance(x, bool | int | float):
-        return Number(x)
+        return NumberPattern(x)
     raise TypeError(f"{x!r} is neither a pattern nor a real number")
 
 
 def _parenthesized(pattern: Pattern, outside: int) -> str:
-    inside = BINDS.get(str(pattern.kind), 9) if isinstance(pattern, Call) else 9
+    inside = BINDS.get(str(pattern.kind), 9) if isinstance(pattern, Application) else 9
     return f"({pattern})" if inside <= outside else str(pattern)
 
 
@@ -302,7 +302,7 @@ def _generality(pattern: Pattern) -> int:
     """Rank the patterns of a sum: the ones that fit few terms choose their term first."""
     if isinstance(pattern, Anything):
         return 1 if pattern.constant else 3
-    return 0 if isinstance(pattern, Number) else 2
+    return 0 if isinstance(pattern, NumberPattern) else 2
 
 
 def _terms(node: Apply) -> list[Any]:

@@ -33,10 +33,10 @@ from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_math import add
 from symcomp.rewrite.matching import (
     Anything,
+    Application,
     Bound,
-    Call,
     Named,
-    Number,
+    NumberPattern,
     Pattern,
     applied,
     as_pattern,
@@ -56,12 +56,12 @@ Pairs = Sequence[tuple[Pattern, Replacement]]
 class _Functions:
     """The scalar functions, applied to patterns: ``f.exp(x)``."""
 
-    def __getattr__(self, name: str) -> Callable[..., Call]:
+    def __getattr__(self, name: str) -> Callable[..., Application]:
         return _function_of(name)
 
 
 @cache
-def _function_of(name: str) -> Callable[..., Call]:
+def _function_of(name: str) -> Callable[..., Application]:
     row = ROWS.get(name)
     if row is None:
         raise AttributeError(f"there is no scalar function {name!r}")
@@ -71,7 +71,7 @@ def _function_of(name: str) -> Callable[..., Call]:
         )
     arity = row().arity
 
-    def apply(*args: Any) -> Call:
+    def apply(*args: Any) -> Application:
         if len(args) != arity if arity else not args:
             raise TypeError(f"{name} takes {arity or 'some'} arguments, got {len(args)}")
         return applied(name, *args)
@@ -119,7 +119,7 @@ def constants(
     return tuple(Anything(name, True, dtype, None, where) for name in names.split())
 
 
-def operation(kind: Op | type, *args: Any) -> Call:
+def operation(kind: Op | type, *args: Any) -> Application:
     """Return the pattern of an op, or of any op of a class (only for patterns to find).
 
     Parameters
@@ -130,7 +130,7 @@ def operation(kind: Op | type, *args: Any) -> Call:
     is_class = isinstance(kind, type) and issubclass(kind, Op)
     if not is_class and not isinstance(kind, Op):
         raise TypeError(f"operation: {kind!r} is neither an op nor a class of ops")
-    return Call(kind, tuple(as_pattern(a) for a in args))
+    return Application(kind, tuple(as_pattern(a) for a in args))
 
 
 def named(name: str, pattern: Pattern) -> Named:
@@ -262,15 +262,15 @@ def view_rule(
 
 def _pairs(
     maker: str, name: str, pattern: Pattern | Pairs, replacement: Replacement | None
-) -> list[tuple[Call, Any]]:
+) -> list[tuple[Application, Any]]:
     """Return the checked pairs of patterns and replacements."""
     if isinstance(pattern, Pattern):
         if replacement is None:
             raise ValueError(f"{maker} {name}: {pattern} has no replacement")
         pattern = [(pattern, replacement)]
-    pairs: list[tuple[Call, Any]] = []
+    pairs: list[tuple[Application, Any]] = []
     for before, after in pattern:
-        if not isinstance(before, Call):
+        if not isinstance(before, Application):
             raise ValueError(f"{maker} {name}: {before} is not the application of an op")
         if not callable(after) or isinstance(after, Pattern):
             after = as_pattern(after)
@@ -299,7 +299,7 @@ def _described(function: Any) -> str:
     return lines[0] if lines else f"{function.__name__}(..)"
 
 
-def _check_buildable(rule: str, pattern: Call, replacement: Pattern) -> None:
+def _check_buildable(rule: str, pattern: Application, replacement: Pattern) -> None:
     known = set(pattern.names())
     unknown = [x for x in replacement.names() if x not in known]
     if unknown:
@@ -310,11 +310,11 @@ def _check_buildable(rule: str, pattern: Call, replacement: Pattern) -> None:
     pending = [replacement]
     while pending:
         p = pending.pop()
-        if isinstance(p, Call):
+        if isinstance(p, Application):
             if isinstance(p.kind, type):
                 raise ValueError(f"{rule}: {p} says a class, not which op to apply")
             pending += p.args
-    if isinstance(replacement, Number) and not isinstance(pattern.tracked, str):
+    if isinstance(replacement, NumberPattern) and not isinstance(pattern.tracked, str):
         raise ValueError(f"{rule}: {replacement} has no shape; give a function")
 
 
@@ -323,12 +323,12 @@ class Written:
 
     Attributes
     ----------
-    pairs : list of (Call, Pattern or callable)
+    pairs : list of (Application, Pattern or callable)
         Patterns and their replacements.
     """
 
     def __init__(
-        self, pairs: list[tuple[Call, Any]], where: Callable[[Match], bool] | None
+        self, pairs: list[tuple[Application, Any]], where: Callable[[Match], bool] | None
     ) -> None:
         self.pairs = pairs
         self.where = where
@@ -345,7 +345,7 @@ class Written:
                     return new
         return None
 
-    def _replaced(self, pattern: Call, replacement: Any, node: Apply, graph: Any) -> Any:
+    def _replaced(self, pattern: Application, replacement: Any, node: Apply, graph: Any) -> Any:
         """Return the replacement of the first match whose type is that of the node, or None."""
         for bound, rest in pattern.met(node, {}, not pattern.has_one_term):
             new = self._made(pattern, replacement, Match(bound, node, graph))
@@ -356,7 +356,7 @@ class Written:
                 return new
         return None
 
-    def _made(self, pattern: Call, replacement: Any, match: Match) -> Any:
+    def _made(self, pattern: Application, replacement: Any, match: Match) -> Any:
         """Return what replaces a match, or None if a condition fails."""
         if self.where is not None and not self.where(match):
             return None
@@ -372,23 +372,23 @@ class Written:
         return replacement.build(bound)
 
 
-def _heads(pattern: Call) -> frozenset[Any]:
+def _heads(pattern: Application) -> frozenset[Any]:
     """Return the numbers and scalar functions that inputs of each match are."""
     if pattern.kind == "add" and not pattern.has_one_term:
         return frozenset()  # all may be in inner sums
-    heads: set[Any] = {p.value for p in pattern.args if isinstance(p, Number)}
+    heads: set[Any] = {p.value for p in pattern.args if isinstance(p, NumberPattern)}
     return frozenset(heads.union(_function_names(pattern.args)))
 
 
 def _function_names(patterns: Iterable[Pattern]) -> set[str]:
-    return {p.kind for p in patterns if isinstance(p, Call) and isinstance(p.kind, str)}
+    return {p.kind for p in patterns if isinstance(p, Application) and isinstance(p.kind, str)}
 
 
 class Viewed(Written):
     """The function of a rule of patterns, matched however sums and products are written."""
 
     def __init__(
-        self, pairs: list[tuple[Call, Any]], where: Callable[[Match], bool] | None
+        self, pairs: list[tuple[Application, Any]], where: Callable[[Match], bool] | None
     ) -> None:
         super().__init__(pairs, where)
         self._matchers = [(matcher(p), kinds_of(p), p, r) for p, r in pairs]
@@ -412,7 +412,7 @@ class Viewed(Written):
         return built(replacement, bound)
 
 
-def _filled(value: float, pattern: Call, match: Match) -> Any:
+def _filled(value: float, pattern: Application, match: Match) -> Any:
     """Return the number, in the dtype of the node's output and of the shape of the match."""
     node = match.node
     if not isinstance(node.op, Elemwise):
@@ -433,7 +433,7 @@ def _elementwise_names(pattern: Pattern) -> list[str] | None:
     pending = [pattern]
     while pending:
         p = pending.pop()
-        if isinstance(p, Call):
+        if isinstance(p, Application):
             if not isinstance(p.tracked, str):
                 return None
             pending += p.args

@@ -11,7 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from symcomp.core import dtype as dtypes
-from symcomp.rewrite.matching import COMMUTATIVE, Anything, Bound, Call, Number, Pattern
+from symcomp.rewrite.matching import (
+    COMMUTATIVE,
+    Anything,
+    Application,
+    Bound,
+    NumberPattern,
+    Pattern,
+)
 from symcomp.rewrite.rule import elementwise
 from symcomp.rewrite.views import (
     PRODUCTS,
@@ -45,21 +52,21 @@ class Matcher:
 
 def matcher(pattern: Pattern) -> Matcher:
     """Return the matcher of a pattern."""
-    if isinstance(pattern, Number | Anything):
-        return OneValue(pattern)
-    if not isinstance(pattern, Call) or not isinstance(pattern.kind, str):
+    if isinstance(pattern, NumberPattern | Anything):
+        return ValueMatcher(pattern)
+    if not isinstance(pattern, Application) or not isinstance(pattern.kind, str):
         raise TypeError(f"{pattern} is not a function of floats: use pattern_rule")
     if pattern.kind in SUMS or pattern.kind == "mul" and _coefficient(pattern) is not None:
-        return SumOfTerms(pattern)
+        return SumMatcher(pattern)
     if pattern.kind in ("mul", "true_div", "reciprocal"):
-        return ProductOfFactors(pattern)
-    return Function(pattern)
+        return ProductMatcher(pattern)
+    return FunctionMatcher(pattern)
 
 
-class OneValue(Matcher):
+class ValueMatcher(Matcher):
     """A number, or a variable: anything, and the same value where it is bound."""
 
-    def __init__(self, pattern: Number | Anything) -> None:
+    def __init__(self, pattern: NumberPattern | Anything) -> None:
         self.pattern = pattern
 
     def matches(self, x: Any, bound: Bound) -> Iterator[Bound]:
@@ -70,14 +77,14 @@ class OneValue(Matcher):
             yield bound
 
 
-class Function(Matcher):
+class FunctionMatcher(Matcher):
     """A scalar function of patterns; exponentials and squares may be written in other ways."""
 
-    def __init__(self, pattern: Call) -> None:
+    def __init__(self, pattern: Application) -> None:
         self.name = str(pattern.kind)
         # Single values are matched before sums, whose variables are built.
         found = [(i, matcher(p)) for i, p in enumerate(pattern.args)]
-        self.arguments = sorted(found, key=lambda pair: not isinstance(pair[1], OneValue))
+        self.arguments = sorted(found, key=lambda pair: not isinstance(pair[1], ValueMatcher))
 
     def matches(self, x: Any, bound: Bound) -> Iterator[Bound]:
         for inputs in self._inputs(x):
@@ -112,11 +119,11 @@ def needs(found: Matcher) -> list[frozenset[str]]:
     a match.
     """
     parts: list[Matcher] = []
-    if isinstance(found, SumOfTerms):
+    if isinstance(found, SumMatcher):
         parts = [term for term, _ in found.terms]
-    elif isinstance(found, ProductOfFactors):
+    elif isinstance(found, ProductMatcher):
         parts = [factor for factor, _ in found.factors]
-    names = {part.name for part in parts if isinstance(part, Function)}
+    names = {part.name for part in parts if isinstance(part, FunctionMatcher)}
     plain, others = names - SEEN_THROUGH.keys(), sorted(names & SEEN_THROUGH.keys())
     ways = SEEN_THROUGH[others[0]] if others else ()
     return [frozenset(plain | {way}) for way in ways] or [frozenset(plain)]
@@ -125,28 +132,32 @@ def needs(found: Matcher) -> list[frozenset[str]]:
 # -- sums
 
 
-def _coefficient(product: Call) -> tuple[float, Pattern] | None:
+def _coefficient(product: Application) -> tuple[float, Pattern] | None:
     """Return (c, p) for the pattern ``c * p`` with a number c, else None."""
     for a, b in (product.args, product.args[::-1]):
-        if isinstance(a, Number):
+        if isinstance(a, NumberPattern):
             return a.value, b
     return None
 
 
 def _addends(pattern: Pattern) -> Iterator[tuple[float, Pattern]]:
     """Yield the coefficients and terms of a sum."""
-    if isinstance(pattern, Call) and pattern.kind in SUMS:
+    if isinstance(pattern, Application) and pattern.kind in SUMS:
         last = 1.0 if pattern.kind == "add" else -1.0
         signs = [1.0] * (len(pattern.args) - 1) + [last]
         for sign, p in zip(signs, pattern.args, strict=True):
             yield from ((sign * c, term) for c, term in _addends(p))
-    elif isinstance(pattern, Call) and pattern.kind == "mul" and (found := _coefficient(pattern)):
+    elif (
+        isinstance(pattern, Application)
+        and pattern.kind == "mul"
+        and (found := _coefficient(pattern))
+    ):
         yield from ((found[0] * c, term) for c, term in _addends(found[1]))
     else:
         yield 1.0, pattern
 
 
-class SumOfTerms(Matcher):
+class SumMatcher(Matcher):
     """A sum. A variable that is not bound stands for the terms left over; in a pattern with a
     number it stands for no number.
     """
@@ -156,7 +167,7 @@ class SumOfTerms(Matcher):
         self.terms: list[tuple[Matcher, float]] = []
         self.variables: list[tuple[Anything, float]] = []
         for c, p in _addends(pattern):
-            if isinstance(p, Number):
+            if isinstance(p, NumberPattern):
                 self.constant += c * p.value
             elif isinstance(p, Anything):
                 self.variables.append((p, c))
@@ -226,9 +237,9 @@ def is_zero(total: Sum) -> bool:
 
 def _multiplicands(pattern: Pattern) -> Iterator[tuple[float, Pattern]]:
     """Yield the exponents and factors of a product."""
-    kind = pattern.kind if isinstance(pattern, Call) else None
+    kind = pattern.kind if isinstance(pattern, Application) else None
     if kind in ("mul", "true_div", "reciprocal"):
-        assert isinstance(pattern, Call)
+        assert isinstance(pattern, Application)
         last = 1.0 if kind == "mul" else -1.0
         signs = [1.0] * (len(pattern.args) - 1) + [last]
         for sign, p in zip(signs, pattern.args, strict=True):
@@ -237,7 +248,7 @@ def _multiplicands(pattern: Pattern) -> Iterator[tuple[float, Pattern]]:
         yield 1.0, pattern
 
 
-class ProductOfFactors(Matcher):
+class ProductMatcher(Matcher):
     """A product, whose variables other factors of it bind. Sums in it may be multiples."""
 
     def __init__(self, pattern: Pattern) -> None:
@@ -246,7 +257,7 @@ class ProductOfFactors(Matcher):
         for e, p in _multiplicands(pattern):
             if isinstance(p, Anything):
                 self.variables.append((p.name, e))
-            elif p != Number(1):
+            elif p != NumberPattern(1):
                 self.factors.append((matcher(p), e))
 
     def matches(self, x: Any, bound: Bound) -> Iterator[Bound]:
@@ -271,7 +282,7 @@ class ProductOfFactors(Matcher):
             if k != e:
                 continue
             rest = left.without(v)
-            if isinstance(factor, SumOfTerms):
+            if isinstance(factor, SumMatcher):
                 for found, c in factor.multiples(v, bound):
                     scale = Product(rest.coefficient * c**e, rest.factors)
                     yield from self._with_factor(i + 1, scale, found)
@@ -285,7 +296,7 @@ class ProductOfFactors(Matcher):
 
 def built(pattern: Pattern, bound: Mapping[str, Any]) -> Any:
     """Build an expression, with signs and numbers that meet in a product combined."""
-    if isinstance(pattern, Call) and isinstance(pattern.kind, str):
+    if isinstance(pattern, Application) and isinstance(pattern.kind, str):
         if pattern.kind == "neg":
             return scaled(-1, built(pattern.args[0], bound))
         found = _coefficient(pattern) if pattern.kind == "mul" else None
@@ -299,10 +310,10 @@ def replaced(pattern: Matcher, x: Any) -> Iterator[tuple[Bound, Any]]:
     """Yield each match of x, and the function that takes its replacement to that of x."""
     if not dtypes.is_float(x.dtype):
         return
-    if isinstance(pattern, SumOfTerms):
+    if isinstance(pattern, SumMatcher):
         for bound, multiple in pattern.multiples(x, {}):
             yield bound, lambda new, c=multiple: scaled(c, new)
-    elif isinstance(pattern, ProductOfFactors):
+    elif isinstance(pattern, ProductMatcher):
         for bound, rest in pattern.parts(as_product(x), {}):
             yield bound, rest.times
     else:
@@ -310,9 +321,9 @@ def replaced(pattern: Matcher, x: Any) -> Iterator[tuple[Bound, Any]]:
             yield bound, lambda new: new
 
 
-def kinds_of(pattern: Call) -> tuple[str, ...]:
+def kinds_of(pattern: Application) -> tuple[str, ...]:
     """Return the functions at which an expression that matches may end."""
     found = matcher(pattern)
-    if isinstance(found, SumOfTerms):
+    if isinstance(found, SumMatcher):
         return SUMS
-    return PRODUCTS if isinstance(found, ProductOfFactors) else (str(pattern.kind),)
+    return PRODUCTS if isinstance(found, ProductMatcher) else (str(pattern.kind),)

@@ -25,7 +25,7 @@ from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat
 from symcomp.scan.lengths import is_length_of, shaped
 from symcomp.scan.op import Scan
 from symcomp.scan.rows import Continued, FirstRows
-from symcomp.scan.rules.scan_parts import Parts, Stacked, carry_states
+from symcomp.scan.rules.scan_parts import ScanParts, Stacked, carry_states
 
 
 def read_every(checkpoint: Any, who: str) -> int | str | Budget | None:
@@ -90,7 +90,7 @@ def _truncated(
 ) -> tuple[Results, list[Any]]:
     layout, n = op.layout, arguments.n
     first = maximum(n - op.truncate, 0)
-    head = Parts.of(op.make_node(*flat_arguments(arguments._replace(n=first))))
+    head = ScanParts.of(op.make_node(*flat_arguments(arguments._replace(n=first))))
     head.op = replace(op, truncate=0)
     stacked = [*(Stacked(state.new, []) for state in head.traced), *head.stacked]
     carried, registers = head.carried, carry_states(head)

@@ -24,7 +24,7 @@ from symcomp.scan.forward import pushed
 from symcomp.scan.layout import BodyInputs, Layout, flat_body_inputs
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
-from symcomp.scan.run import FIRST_ROWS, LoopArrays, Rows, StepFunction, by_fast_run, copy_of
+from symcomp.scan.run import FIRST_ROWS, LoopArrays, StepFunction, WrittenRows, by_fast_run, copy_of
 from symcomp.scan.undefined import undefined_over_steps
 from symcomp.vm.policy import Policy
 
@@ -142,10 +142,10 @@ class Scan(Op):
         states = []
         lagged = layout.step(self.body.inputs).lagged
         for inner, x, depth in zip(lagged, traced, layout.depths, strict=True):
-            rows = Rows(f"the state {inner[0]}", x.dtype, depth + capacity, x.shape[1:])
+            rows = WrittenRows(f"the state {inner[0]}", x.dtype, depth + capacity, x.shape[1:])
             rows.array[:depth] = x
             states.append(rows)
-        stacks = [Rows(f"the output {y}", y.dtype, capacity, None) for y in kinds.stacked]
+        stacks = [WrittenRows(f"the output {y}", y.dtype, capacity, None) for y in kinds.stacked]
         steps = LoopArrays(self.layout, states, carried, sequences, captured, stacks)
         done = steps.run(step, most, str(self))
         results = [

@@ -66,7 +66,7 @@ class StepFunction:
         return list(self._run(given))
 
 
-class Rows:
+class WrittenRows:
     """An array that is written row by row.
 
     Parameters
@@ -123,20 +123,20 @@ class LoopArrays:
     Attributes
     ----------
     layout : Layout
-    states : list of Rows
+    states : list of WrittenRows
         The arrays of the traced states, with their initial rows.
     carried : list
         Changed by every step.
     sequences, captured : list
-    stacks : list of Rows
+    stacks : list of WrittenRows
     """
 
     layout: Layout
-    states: list[Rows]
+    states: list[WrittenRows]
     carried: list[Any]
     sequences: list[Any]
     captured: list[Any]
-    stacks: list[Rows]
+    stacks: list[WrittenRows]
 
     def run(self, step: Callable[[Sequence[Any]], list[Any]], most: int, name: str) -> int:
         """Run the steps by calling ``step``; return how many were done."""

@@ -27,7 +27,7 @@ from symcomp.sparse.patterns import (
     total,
 )
 from symcomp.sparse.type import SparseVariable
-from symcomp.sparse.values import Components as Arrays
+from symcomp.sparse.values import SparseArrays
 
 
 @record
@@ -190,7 +190,7 @@ class BlockDot(Op):
         n_minor = int(n) // max(data.shape[2], 1)
         check_lengths(data, indices)
         values.check_compressed(indices, indptr, len(indptr) - 1, n_minor, "a matrix of blocks")
-        parts = Arrays(data, indices, indptr, (rows, int(n)))
+        parts = SparseArrays(data, indices, indptr, (rows, int(n)))
         s = values.assemble("bsr", "array", parts)
         s = s.T if self.transposed else s
         if s.shape[1] != len(dense):

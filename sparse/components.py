@@ -31,7 +31,7 @@ from symcomp.sparse.values import major_axis
 VECTOR = (None,)
 
 
-class Parts(NamedTuple):
+class SparseParts(NamedTuple):
     """The arrays of a sparse variable, as tensor variables; ``shape`` is an int64 vector."""
 
     data: Any
@@ -145,7 +145,7 @@ class Assemble(SparseOp):
                 f"{self}: {len(data)} entries of data for {len(indices)} indices: data must have "
                 "one entry for each index"
             )
-        parts = values.Components(data, indices, indptr, tuple(shape.tolist()))
+        parts = values.SparseArrays(data, indices, indptr, tuple(shape.tolist()))
         return values.assemble(self.kind.format, self.kind.container, parts)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
@@ -168,12 +168,12 @@ class Assemble(SparseOp):
         return f"Assemble{{{self.kind.format}}}"
 
 
-def parts_of(x: Any) -> Parts:
+def parts_of(x: Any) -> SparseParts:
     """Return the arrays of a sparse variable."""
-    return Parts(*Components()(x))
+    return SparseParts(*Components()(x))
 
 
-def with_data(x: SparseVariable, data: Any, parts: Parts | None = None) -> Any:
+def with_data(x: SparseVariable, data: Any, parts: SparseParts | None = None) -> Any:
     """Return a sparse variable with the pattern of ``x`` and other entries."""
     _, indices, indptr, shape = parts_of(x) if parts is None else parts
     return Assemble(x.type.clone(dtype=data.dtype))(data, indices, indptr, shape)
@@ -213,14 +213,14 @@ def entry(shape: Any, axis: int) -> Any:
     return getitem(shape, axis) if known is None else as_scalar(known)
 
 
-def n_minor(x: SparseVariable, parts: Parts) -> Any:
+def n_minor(x: SparseVariable, parts: SparseParts) -> Any:
     """Return the length of the minor axis, as an int64 scalar."""
     axis = 1 - major_axis(x.type.format)
     known = x.type.shape[axis]
     return getitem(parts.shape, axis) if known is None else as_scalar(known)
 
 
-def major_of(parts: Parts) -> TensorVariable:
+def major_of(parts: SparseParts) -> TensorVariable:
     """Return for each entry the number of its row (CSR) or column (CSC)."""
     return MajorIndices()(parts.indptr, ShapeI(0)(parts.indices))
 
@@ -238,6 +238,6 @@ def same_format(x: SparseVariable, format: str) -> Any:
     return x if x.type.format == format else x.asformat(format)
 
 
-def _rows_of_coo(parts: Parts) -> tuple[Any, ...]:
+def _rows_of_coo(parts: SparseParts) -> tuple[Any, ...]:
     """Return the data, indices and indptr in CSR of a COO matrix, whose entries are sorted."""
     return parts.data, parts.indptr, pointers_of(parts.indices, entry(parts.shape, 0))

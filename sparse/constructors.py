@@ -19,7 +19,7 @@ from symcomp.ops.shapes.joining import join
 from symcomp.ops.shapes.shape import as_lengths, shape_tuple
 from symcomp.sparse.components import (
     Assemble,
-    Parts,
+    SparseParts,
     assembled,
     entry,
     lengths_vector,
@@ -470,7 +470,7 @@ def ones_like_pattern(x: Any, dtype: str) -> Any:
     """Return a matrix of ones with the pattern of ``x``."""
     parts = parts_of(x)
     ones = alloc(as_tensor_variable(1, dtype=dtype), shape_tuple(parts.indices)[0])
-    return assembled(x.type, Parts(ones, *parts[1:]))
+    return assembled(x.type, SparseParts(ones, *parts[1:]))
 
 
 def sp_ones_like(x: Any) -> Any:

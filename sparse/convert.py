@@ -20,7 +20,7 @@ from symcomp.ops.shapes.filled import alloc
 from symcomp.ops.shapes.shape import ShapeI, known_length, shape_tuple
 from symcomp.sparse import values
 from symcomp.sparse.blocks import CheckedBlocks, RowsAsBlocks, rows_of_blocks
-from symcomp.sparse.components import VECTOR, Assemble, Parts, entry, parts_of, with_data
+from symcomp.sparse.components import VECTOR, Assemble, SparseParts, entry, parts_of, with_data
 from symcomp.sparse.op import SparseOp, as_sparse_variable, length
 from symcomp.sparse.patterns import check_index_vectors, major_indices, no_gradient
 from symcomp.sparse.type import SparseType, SparseVariable
@@ -107,7 +107,7 @@ def turned(x: SparseVariable, dense: Any) -> Any:
     return dimshuffle(dense, 1, 0) if x.type.format == "csc" else dense
 
 
-def entries_of_dense(x: SparseVariable, dense: Any, parts: Parts | None = None) -> Any:
+def entries_of_dense(x: SparseVariable, dense: Any, parts: SparseParts | None = None) -> Any:
     """Return the elements of a dense matrix at the pattern of a CSR or CSC matrix ``x``."""
     _, indices, indptr, _ = parts_of(x) if parts is None else parts
     return GatherDense()(turned(x, dense), indices, indptr)

@@ -21,7 +21,7 @@ from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.filled import alloc
 from symcomp.ops.shapes.joining import join
 from symcomp.ops.shapes.shape import ShapeI, length_vector
-from symcomp.sparse.components import Assemble, Parts, entry, parts_of
+from symcomp.sparse.components import Assemble, SparseParts, entry, parts_of
 from symcomp.sparse.convert import (
     AsFormat,
     Cast,
@@ -83,7 +83,7 @@ def _reversed(shape: Any) -> Any:
     return length_vector([entry(shape, 1), entry(shape, 0)])
 
 
-def _minor(kind: SparseType, parts: Parts) -> Any:
+def _minor(kind: SparseType, parts: SparseParts) -> Any:
     """Return the length of the minor axis."""
     axis = 1 - major_axis(kind.format)
     known = kind.shape[axis]
@@ -129,7 +129,7 @@ def _dense_from_sparse(node: Apply) -> Any:
     if x.type.format == "coo":
         indices, indptr = indptr, pointers_of(indices, entry(shape, 0))
     format = "csc" if x.type.format == "csc" else "csr"
-    n = _minor(x.type.clone(format=format), Parts(data, indices, indptr, shape))
+    n = _minor(x.type.clone(format=format), SparseParts(data, indices, indptr, shape))
     dense = ScatterDense()(data, indices, indptr, n)
     return dimshuffle(dense, 1, 0) if format == "csc" else dense
 
@@ -149,7 +149,7 @@ def _as_format(node: Apply) -> Any:
         source = "csr"
     if source != target and (source == "csc" or target == "csc"):
         kind = x.type.clone(format=source)
-        n = _minor(kind, Parts(data, indices, indptr, shape))
+        n = _minor(kind, SparseParts(data, indices, indptr, shape))
         data, indices, indptr = TransposeCompressed()(data, indices, indptr, n)
     if target == "coo":
         rows = MajorIndices()(indptr, ShapeI(0)(indices))
@@ -167,7 +167,7 @@ def _true_dot(node: Apply) -> Any:
     return _result(node, (*CompressedMatMul()(*_matched(arrays)), shape))
 
 
-def _arrays(parts: Parts, kind: SparseType) -> list[Any]:
+def _arrays(parts: SparseParts, kind: SparseType) -> list[Any]:
     """Return data, indices, indptr and n_minor."""
     return [parts.data, parts.indices, parts.indptr, _minor(kind, parts)]
 

@@ -43,7 +43,7 @@ from symcomp.sparse.patterns import (
     total,
 )
 from symcomp.sparse.type import SparseType, SparseVariable
-from symcomp.sparse.values import Components as Arrays
+from symcomp.sparse.values import SparseArrays
 
 # Blocks of entries whose products are computed at once: elements.
 BLOCK = 1 << 16
@@ -56,7 +56,7 @@ def compressed_value(data: Any, indices: Any, indptr: Any, n: Any) -> Any:
     check_lengths(data, indices)
     n_major = len(indptr) - 1
     values.check_compressed(indices, indptr, n_major, int(n), "a sparse matrix")
-    parts = Arrays(data, indices, indptr, (n_major, int(n)))
+    parts = SparseArrays(data, indices, indptr, (n_major, int(n)))
     return values.assemble("csr", "array", parts)
 
 
@@ -260,7 +260,7 @@ def product_of(x: Any, y: Any) -> Any:
     _, indices, indptr, shape = values.components(pattern)
     parts = values.components(z)
     data = lookup(*parts[:3], indices, major_indices(indptr))
-    return values.assemble(z.format, "array", Arrays(data, indices, indptr, shape))
+    return values.assemble(z.format, "array", SparseArrays(data, indices, indptr, shape))
 
 
 def _ones(x: Any) -> Any:

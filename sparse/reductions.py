@@ -25,7 +25,7 @@ from symcomp.ops.reductions.functions import sum as dense_sum
 from symcomp.ops.shapes.filled import alloc
 from symcomp.ops.shapes.shape import normalize_axis, shape_tuple
 from symcomp.ops.sorting.functions import argsort
-from symcomp.sparse.components import Parts, entry, major_of, parts_of, with_data
+from symcomp.sparse.components import SparseParts, entry, major_of, parts_of, with_data
 from symcomp.sparse.constructors import as_indices
 from symcomp.sparse.convert import asformat, compressed, csr_from_dense
 from symcomp.sparse.op import SparseOp, as_scalar, as_sparse_variable, length
@@ -274,7 +274,7 @@ def sp_sum(x: Any, axis: Any = None, sparse_grad: bool = False) -> TensorVariabl
     return SpSum(where, bool(sparse_grad))(x)
 
 
-def sum_parts(x: SparseVariable, axis: int | None, parts: Parts) -> TensorVariable:
+def sum_parts(x: SparseVariable, axis: int | None, parts: SparseParts) -> TensorVariable:
     """Return the sums of a CSR or CSC matrix, computed of its arrays."""
     data = parts.data
     if axis is None:

@@ -18,7 +18,7 @@ from symcomp.lazy import lazy_module
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.elementwise.scalar_logic import ge, gt, le, lt, switch
 from symcomp.ops.shapes.shape import ShapeI
-from symcomp.sparse.components import Parts, major_of, parts_of
+from symcomp.sparse.components import SparseParts, major_of, parts_of
 from symcomp.sparse.convert import asformat, compressed, dense_from_sparse
 from symcomp.sparse.op import as_sparse_or_tensor_variable
 from symcomp.sparse.patterns import check_index_vectors, conj, total
@@ -374,7 +374,7 @@ class TriangularSolve(Op):
 
 
 def _pattern(indices: Any, indptr: Any) -> Any:
-    return Parts(None, indices, indptr, None)
+    return SparseParts(None, indices, indptr, None)
 
 
 def scipy_sparse_eye(n: int, dtype: Any) -> Any:

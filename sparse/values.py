@@ -27,7 +27,7 @@ CONTAINERS = ("matrix", "array")
 UNSUPPORTED = ("float16",)
 
 
-class Components(NamedTuple):
+class SparseArrays(NamedTuple):
     """The arrays of a sparse value: of COO, ``indices`` are the rows and ``indptr`` the columns."""
 
     data: Any
@@ -53,16 +53,16 @@ def container_of(value: Any) -> str:
     return "matrix" if scipy_sparse.isspmatrix(value) else "array"
 
 
-def components(value: Any) -> Components:
+def components(value: Any) -> SparseArrays:
     """Return the arrays of a sparse value, cut after its last entry."""
     if value.format == "coo":
         rows, columns = value.coords
-        return Components(value.data, rows, columns, value.shape)
+        return SparseArrays(value.data, rows, columns, value.shape)
     stored = int(value.indptr[-1]) if len(value.indptr) else 0
     data, indices = value.data, value.indices
     if 0 <= stored < len(indices):
         data, indices = data[:stored], indices[:stored]
-    return Components(data, indices, value.indptr, value.shape)
+    return SparseArrays(data, indices, value.indptr, value.shape)
 
 
 def class_of(format: str, container: str) -> Any:
@@ -80,7 +80,7 @@ def _fields(format: str, container: str) -> dict[str, Any]:
     return dict(vars(value))
 
 
-def assemble(format: str, container: str, parts: Components) -> Any:
+def assemble(format: str, container: str, parts: SparseArrays) -> Any:
     """Make a sparse value of its arrays, which are known to be in canonical form.
 
     SciPy's constructors look at all indices, and take many times as long.
@@ -102,12 +102,12 @@ def maker(format: str, container: str) -> Callable[[Any, Any, Any, Any], Any]:
     """Return a function that makes a value of canonical arrays, and of its shape as an array."""
 
     def make(data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
-        return assemble(format, container, Components(data, indices, indptr, shape.tolist()))
+        return assemble(format, container, SparseArrays(data, indices, indptr, shape.tolist()))
 
     return make
 
 
-def put_together(format: str, container: str, parts: Components) -> Any:
+def put_together(format: str, container: str, parts: SparseArrays) -> Any:
     """Make a sparse value of its arrays, of which nothing is known."""
     made = class_of(format, container)
     shape = tuple(int(n) for n in parts.shape)
@@ -141,7 +141,7 @@ def from_arrays(format: str, container: str, shape: Sequence[int], arrays: Seque
         raise ValueError("the arrays of a sparse matrix are of wrong ranks or dtypes")
     if format in COMPRESSED and len(indptr) != shape[major_axis(format)] + 1:
         raise SparsePatternError(f"{len(indptr)} pointers for a {format} matrix of shape {shape}")
-    parts = Components(data, indices, indptr, (shape[0], shape[1]))
+    parts = SparseArrays(data, indices, indptr, (shape[0], shape[1]))
     value = put_together(format, container, parts)
     check_value(value)
     return value
@@ -150,7 +150,7 @@ def from_arrays(format: str, container: str, shape: Sequence[int], arrays: Seque
 def copied(value: Any) -> Any:
     """Return a canonical value with arrays of its own, whose indices keep their dtype."""
     data, indices, indptr, shape = components(value)
-    parts = Components(data.copy(), indices.copy(), indptr.copy(), shape)
+    parts = SparseArrays(data.copy(), indices.copy(), indptr.copy(), shape)
     return assemble(value.format, container_of(value), parts)
 
 
@@ -280,7 +280,7 @@ def with_index_dtype(value: Any, dtype: str) -> Any:
     check_fits(dtype, value.shape, len(parts.data))
     indices, indptr = (x.astype(dtype, copy=False) for x in (parts.indices, parts.indptr))
     return assemble(
-        value.format, container_of(value), Components(parts.data, indices, indptr, parts.shape)
+        value.format, container_of(value), SparseArrays(parts.data, indices, indptr, parts.shape)
     )
 
 

@@ -16,7 +16,7 @@ from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.shapes.axes import dimshuffle
 from symcomp.ops.shapes.reshaping import specify_shape
-from symcomp.sparse.components import Parts, major_of
+from symcomp.sparse.components import SparseParts, major_of
 from symcomp.sparse.convert import dense_from_sparse, entries_of_dense
 from symcomp.sparse.op import SparseOp, as_sparse_variable
 from symcomp.sparse.pairwise import product
@@ -94,7 +94,7 @@ def sums(x: Any, axis: int | None) -> TensorVariable:
     return x.sum(axis, sparse_grad=True)
 
 
-def dense_entries(x: SparseVariable, dense: TensorVariable, parts: Parts) -> Any:
+def dense_entries(x: SparseVariable, dense: TensorVariable, parts: SparseParts) -> Any:
     """Return the elements of a dense matrix, which may have axes of length 1, at the pattern of
     ``x``: a vector, or a scalar if both axes have length 1.
     """

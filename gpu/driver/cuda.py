@@ -26,8 +26,8 @@ from symcomp.gpu.driver.compiler import cubins
 from symcomp.gpu.driver.interface import (
     FAULT_BYTES,
     FAULT_WORDS,
+    DeviceEvent,
     Driver,
-    Event,
     Memory,
     MemoryInfo,
     Pool,
@@ -156,7 +156,7 @@ class _Blocks(Pool):
         block.free()
 
 
-class _Mark(Event):
+class _Mark(DeviceEvent):
     def __init__(self, driver: CudaDriver) -> None:
         self._driver = driver
         self._event = driver.drv.Event(driver.drv.event_flags.DISABLE_TIMING)
@@ -332,7 +332,7 @@ class CudaDriver(Driver):
         self._times.clear()
 
     @_in_context
-    def mark(self) -> Event:
+    def mark(self) -> DeviceEvent:
         return _Mark(self)
 
     @_in_context

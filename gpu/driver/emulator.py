@@ -25,8 +25,8 @@ from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.config import config
 from symcomp.gpu.driver.interface import (
     FAULT_WORDS,
+    DeviceEvent,
     Driver,
-    Event,
     Memory,
     MemoryInfo,
     Pool,
@@ -92,7 +92,7 @@ class _Blocks(Pool):
         block.fill(FREED)
 
 
-class _Mark(Event):
+class _Mark(DeviceEvent):
     def __init__(self, device: Emulator) -> None:
         self._device, self._is_done = device, False
 
@@ -301,7 +301,7 @@ class Emulator(Driver):
             target, source, kind="copy", nbytes=nbytes,
         )  # fmt: skip
 
-    def mark(self) -> Event:
+    def mark(self) -> DeviceEvent:
         event = _Mark(self)
         self._put(event.reach)
         return event

@@ -193,7 +193,7 @@ class Pool(ABC):
             self._empty()
 
 
-class Event(ABC):
+class DeviceEvent(ABC):
     """A mark in the work of a device."""
 
     @abstractmethod
@@ -316,7 +316,7 @@ class Driver(ABC):
         """Enqueue a copy on the device, of bytes that do not overlap."""
 
     @abstractmethod
-    def mark(self) -> Event:
+    def mark(self) -> DeviceEvent:
         """Enqueue an event."""
 
     @abstractmethod

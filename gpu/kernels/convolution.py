@@ -58,7 +58,7 @@ class Axis:
 
 
 @record
-class Factors:
+class ProductLengths:
     """One product: the lengths and elements between neighbours of its operands.
 
     Attributes
@@ -310,7 +310,9 @@ def _steps(x: Operand) -> tuple[int, ...]:
     return tuple(s // x.itemsize for s in x.strides)
 
 
-def forward_factors(geometry: Geometry, groups: int, z: Operand, x: Operand, w: Operand) -> Factors:
+def forward_factors(
+    geometry: Geometry, groups: int, z: Operand, x: Operand, w: Operand
+) -> ProductLengths:
     """Return the product that convolves images x with kernels w."""
     (zb, zo, *z_steps), (xb, xc, *x_steps), (wo, wc, *w_steps) = map(_steps, (z, x, w))
     rows, channels = z.shape[1] // groups, w.shape[1]
@@ -321,13 +323,15 @@ def forward_factors(geometry: Geometry, groups: int, z: Operand, x: Operand, w: 
         )
         for a, k in enumerate(w.shape[2:])
     ]  # fmt: skip
-    return Factors(
+    return ProductLengths(
         w, x, z, rows, groups, z.shape[0], channels, (wo, zo), (xb, zb, wc, xc),
         (rows * wo, channels * xc, rows * zo), tuple(axes),
     )  # fmt: skip
 
 
-def kernel_factors(geometry: Geometry, groups: int, w: Operand, x: Operand, g: Operand) -> Factors:
+def kernel_factors(
+    geometry: Geometry, groups: int, w: Operand, x: Operand, g: Operand
+) -> ProductLengths:
     """Return the product for the gradient of kernels, from images and the gradient of results."""
     (wo, wc, *w_steps), (xb, xc, *x_steps), (gb, go, *g_steps) = map(_steps, (w, x, g))
     rows, channels = w.shape[0] // groups, w.shape[1]
@@ -338,7 +342,7 @@ def kernel_factors(geometry: Geometry, groups: int, w: Operand, x: Operand, g: O
         )
         for a, k in enumerate(w.shape[2:])
     ]  # fmt: skip
-    return Factors(
+    return ProductLengths(
         g, x, w, rows, groups, channels, g.shape[0], (go, wo), (xc, wc, gb, xb),
         (rows * go, channels * xc, rows * wo), tuple(axes),
     )  # fmt: skip
@@ -346,7 +350,7 @@ def kernel_factors(geometry: Geometry, groups: int, w: Operand, x: Operand, g: O
 
 def input_factors(
     geometry: Geometry, groups: int, x: Operand, w: Operand, g: Operand
-) -> Iterator[Factors]:
+) -> Iterator[ProductLengths]:
     """Yield the products for the gradient of images, from kernels and the gradient of results.
 
     With steps between windows, elements of the image whose positions leave the same rest take part
@@ -374,13 +378,15 @@ def input_factors(
             x_at += start * x.strides[2 + a]
             w_at += first * w.strides[2 + a]
         part = x.view(x.shape, x.strides, x_at)
-        yield Factors(
+        yield ProductLengths(
             w.view(w.shape, w.strides, w_at), g, part, rows, groups, x.shape[0], channels,
             (wc, xc), (gb, xb, wo, go), (channels * wo, channels * go, rows * xc), tuple(axes),
         )  # fmt: skip
 
 
-def plan_factors(planner: Planner, factors: Factors, is_masked: bool, may_part: bool) -> None:
+def plan_factors(
+    planner: Planner, factors: ProductLengths, is_masked: bool, may_part: bool
+) -> None:
     """Emit one product.
 
     Parameters
@@ -421,12 +427,12 @@ def plan_factors(planner: Planner, factors: Factors, is_masked: bool, may_part: 
         planner.launch(total_kernel(z.dtype), blocks, [z.size, chunks], [target, z])
 
 
-def _is_deep(factors: Factors) -> bool:
+def _is_deep(factors: ProductLengths) -> bool:
     """Return whether more terms than columns follow one another in an image."""
     return factors.axes[-1].terms > factors.axes[-1].columns
 
 
-def _reach(factors: Factors) -> list[int]:
+def _reach(factors: ProductLengths) -> list[int]:
     """Return the largest positions and offsets, and those of tiles that reach beyond the end."""
     row, outer = max(map(abs, factors.row)), max(map(abs, factors.outer))
     lengths = factors.columns + factors.terms + 2 * TILE

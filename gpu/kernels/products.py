@@ -34,7 +34,7 @@ _NUMBERS = (
 
 
 @record
-class Scaled:
+class ProductOperands:
     """z = alpha a b + beta c; None where there is no such factor or array."""
 
     alpha: Any = None
@@ -126,7 +126,7 @@ extern "C" __global__ void NAME({numbers}, const addresses<{arrays}> data)
 
 
 def plan_product(
-    planner: Planner, z: Operand, a: Operand, b: Operand, scaled: Scaled | None = None
+    planner: Planner, z: Operand, a: Operand, b: Operand, scaled: ProductOperands | None = None
 ) -> None:
     """Emit z = alpha a b + beta c for matrices, or stacks of them along the first axis.
 
@@ -134,12 +134,12 @@ def plan_product(
     ----------
     z, a, b : Operand
         (s, m, n), (s, m, k), (s, k, n), or without the first axis.
-    scaled : Scaled, optional
+    scaled : ProductOperands, optional
         With operands without axes for ``alpha`` and ``beta``, and one of the shape of z for ``c``.
     """
     if z.size == 0:
         return
-    scaled = scaled or Scaled()
+    scaled = scaled or ProductOperands()
     operands = [a, b, z]
     operands += [scaled.alpha] if scaled.alpha is not None else []
     operands += [scaled.beta, scaled.c] if scaled.c is not None else []

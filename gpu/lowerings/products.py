@@ -10,7 +10,7 @@ import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.errors import ShapeError
-from symcomp.gpu.kernels.products import WORK, Scaled, plan_product
+from symcomp.gpu.kernels.products import WORK, ProductOperands, plan_product
 from symcomp.gpu.lowerings.contract import DeviceLowering
 from symcomp.gpu.lowerings.views import shadow_of
 from symcomp.gpu.planner import Operand, Planner
@@ -37,7 +37,7 @@ def _new_axis(x: Operand, axis: int) -> Operand:
 
 
 def _product(
-    planner: Planner, node: Apply, a: Operand, b: Operand, scaled: Scaled | None = None
+    planner: Planner, node: Apply, a: Operand, b: Operand, scaled: ProductOperands | None = None
 ) -> Operand:
     """Emit a product of matrices or stacks of them, whose lengths are checked."""
     shape = (*a.shape[:-1], b.shape[-1])
@@ -78,21 +78,21 @@ def _plan_scaled(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequenc
     op: Any = node.op
     alpha, a, b = given
     a, b = _transposed(a, op.trans_a), _transposed(b, op.trans_b)
-    return [_product(planner, node, a, b, Scaled(alpha))]
+    return [_product(planner, node, a, b, ProductOperands(alpha))]
 
 
 def _plan_gemm(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
     c, alpha, a, b, beta = given
     a, b = _transposed(a, op.trans_a), _transposed(b, op.trans_b)
-    return [_product(planner, node, a, b, Scaled(alpha, beta, c))]
+    return [_product(planner, node, a, b, ProductOperands(alpha, beta, c))]
 
 
 def _plan_gemv(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
     y, alpha, a, x, beta = given
     column = partial(_new_axis, axis=1)
-    scaled = Scaled(alpha, beta, column(y))
+    scaled = ProductOperands(alpha, beta, column(y))
     z = _product(planner, node, _transposed(a, op.trans_a), column(x), scaled)
     return [z.view(z.shape[:1], z.strides[:1])]
 
@@ -100,7 +100,7 @@ def _plan_gemv(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[
 def _plan_ger(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     c, alpha, x, y = given
     beta = planner.constant(np.ones((), c.dtype))
-    scaled = Scaled(alpha, beta, c)
+    scaled = ProductOperands(alpha, beta, c)
     return [_product(planner, node, _new_axis(x, 1), _new_axis(y, 0), scaled)]
 
 

@@ -14,13 +14,13 @@ from symcomp.ops.shapes.axes import shape_padleft
 from symcomp.ops.shapes.joining import concatenate
 from symcomp.rewrite.rule import rule
 from symcomp.scan.op import Scan
-from symcomp.scan.rules.scan_parts import Carried, Parts, Row, Traced, has_clients
+from symcomp.scan.rules.scan_parts import Carried, ScanParts, SequenceRow, Traced, has_clients
 
 
 @rule(Scan, why="values that no output needs are not computed")
 def scan_drop_unused(node: Apply, graph: Any) -> Any:
     """states, outputs, sequences and captured values without clients -> removed"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     before = len(parts.results) + len(node.inputs) + sum(len(s.rows) for s in parts.traced)
     live = [end for end in parts.ends if has_clients(graph, end.outs)]
     states: list[Any] = [*parts.traced, *parts.carried]
@@ -47,7 +47,7 @@ def scan_drop_unused(node: Apply, graph: Any) -> Any:
     return parts.answer(node) if after < before and parts.results else None
 
 
-def states_of(parts: Parts) -> list[Any]:
+def states_of(parts: ScanParts) -> list[Any]:
     """Return the traced states and carried values."""
     return [*parts.traced, *parts.carried]
 
@@ -59,7 +59,7 @@ def _inner(state: Any) -> list[Any]:
 @rule(Scan, why="the body knows a constant itself, and may be simplified by it")
 def scan_inline_constants(node: Apply, graph: Any) -> Any:
     """scan(.., captured constant) -> scan(..) with the constant in its body"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     known = {c.inner: c.x for c in parts.captured if isinstance(c.x, Constant)}
     if not known:
         return None
@@ -71,11 +71,11 @@ def scan_inline_constants(node: Apply, graph: Any) -> Any:
 @rule(Scan, why="states that start equal and have equal updates stay equal")
 def scan_merge_equal(node: Apply, graph: Any) -> Any:
     """sequences, captured values, states and outputs that are equal -> one of each"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     return parts.answer(node) if merge_equal(parts) else None
 
 
-def merge_equal(parts: Parts) -> bool:
+def merge_equal(parts: ScanParts) -> bool:
     """Merge equal parts; return whether there were any."""
     classes = equal_classes(parts)
     first: dict[Any, Any] = {}
@@ -86,7 +86,7 @@ def merge_equal(parts: Parts) -> bool:
         twin = first.setdefault(key, item)
         if twin is item:
             return True
-        if isinstance(item, Row):
+        if isinstance(item, SequenceRow):
             pairs[item.inner] = twin.inner
         else:
             twin.outs += item.outs
@@ -106,7 +106,7 @@ def merge_equal(parts: Parts) -> bool:
     return True
 
 
-def equal_classes(parts: Parts) -> dict[Variable, Any]:
+def equal_classes(parts: ScanParts) -> dict[Variable, Any]:
     """Number the variables of the body so that equal numbers mean equal values in every step.
 
     States count as equal if they start equal, until their next rows prove to differ: the coarsest
@@ -158,7 +158,7 @@ def _identity(x: Variable) -> Any:
 @rule(Scan, why="loop-invariant values are computed once")
 def scan_hoist_invariant(node: Apply, graph: Any) -> Any:
     """scan with f(captured) in its body -> scan that captures f(captured)"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     fixed: dict[Variable, Any] = {c.inner: c.x for c in parts.captured}
     order = toposort(parts.results)
     regions = place(order, parts.results)
@@ -177,7 +177,7 @@ def scan_hoist_invariant(node: Apply, graph: Any) -> Any:
             used.update((x, None) for x in inner.inputs if x in hoisted)
     used.update((y, None) for y in parts.results if y in hoisted)
     outside = rebuild([*used], fixed)
-    fresh = [Row(x.type(x.name), y) for x, y in zip(used, outside, strict=True)]
+    fresh = [SequenceRow(x.type(x.name), y) for x, y in zip(used, outside, strict=True)]
     parts.captured += fresh
     parts.substitute(dict(zip(used, (r.inner for r in fresh), strict=True)))
     return parts.answer(node)
@@ -186,7 +186,7 @@ def scan_hoist_invariant(node: Apply, graph: Any) -> Any:
 @rule(Scan, why="a single step needs no loop")
 def scan_unroll_one_step(node: Apply, graph: Any) -> Any:
     """scan of one step -> the step"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     if not isinstance(parts.n, Constant) or int(parts.n.data) != 1:
         return None
     given: dict[Variable, Any] = {c.inner: c.x for c in parts.captured}

@@ -15,7 +15,7 @@ from symcomp.rewrite.rule import elementwise, rule
 from symcomp.scan.lengths import shaped
 from symcomp.scan.op import Scan
 from symcomp.scan.rules.cleaning import equal_classes, merge_equal
-from symcomp.scan.rules.scan_parts import Parts, Row, Stacked
+from symcomp.scan.rules.scan_parts import ScanParts, SequenceRow, Stacked
 
 
 @rule(Scan, why="one loop instead of two; common values are computed once")
@@ -63,7 +63,7 @@ def _merged(a: Apply, b: Apply) -> tuple[Apply, dict[Variable, int]] | None:
     """Return a scan that does the work of both, and the positions of their outputs in it; None if
     one may stop before the other.
     """
-    one, two = Parts.of(a), Parts.of(b)
+    one, two = ScanParts.of(a), ScanParts.of(b)
     # The bodies may be the same graph: each half needs variables of its own.
     inner = [*two.varying, *(c.inner for c in two.captured)]
     fresh = {x: x.type.variable_class(x.type, name=x.name, source=x.source) for x in inner}
@@ -98,7 +98,7 @@ def _merged(a: Apply, b: Apply) -> tuple[Apply, dict[Variable, int]] | None:
 @rule(Scan, why="one product of a wide matrix is faster than several of narrow ones")
 def scan_merge_products(node: Apply, graph: Any) -> Any:
     """scan with x U, x V in its body -> parts of x [U, V], for captured matrices U and V"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     captured = {c.inner: c.x for c in parts.captured}
     groups: dict[Any, list[Apply]] = {}
     for inner in _always(parts):
@@ -115,17 +115,19 @@ def scan_merge_products(node: Apply, graph: Any) -> Any:
     return None
 
 
-def _always(parts: Parts) -> list[Apply]:
+def _always(parts: ScanParts) -> list[Apply]:
     """Return the nodes of the body that run in every step."""
     order = toposort(parts.results)
     regions = place(order, parts.results)
     return [inner for inner in order if regions[inner] == ALWAYS]
 
 
-def _columns(x: Any, nodes: list[Apply], matrices: list[Any], parts: Parts) -> dict[Variable, Any]:
+def _columns(
+    x: Any, nodes: list[Apply], matrices: list[Any], parts: ScanParts
+) -> dict[Variable, Any]:
     """Return the replacements of the products of ``x`` with each of the matrices."""
     wide = concatenate(matrices, axis=1)
-    row = Row(wide.type("joined"), wide)
+    row = SequenceRow(wide.type("joined"), wide)
     parts.captured.append(row)
     product = Dot()(x, row.inner)
     pairs: dict[Variable, Any] = {}
@@ -142,7 +144,7 @@ def _columns(x: Any, nodes: list[Apply], matrices: list[Any], parts: Parts) -> d
 @rule(Scan, why="a sum of products is one product of longer rows")
 def scan_merge_sums_of_products(node: Apply, graph: Any) -> Any:
     """scan with a U + b V in its body -> [a, b] [U; V], for captured matrices U and V"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     captured = {c.inner: c.x for c in parts.captured}
     clients = clients_of(parts.results)
     for inner in reversed(_always(parts)):
@@ -198,22 +200,22 @@ def _is_product(term: Any, left: bool, captured: Any, total: Any) -> bool:
     return fits and other.dtype == matrix.dtype and (not left or other.ndim == 1)
 
 
-def _joined_product(terms: list[Any], left: bool, captured: Any, parts: Parts) -> Any:
+def _joined_product(terms: list[Any], left: bool, captured: Any, parts: ScanParts) -> Any:
     matrices = [captured[t.owner.inputs[not left]] for t in terms]
     others = [t.owner.inputs[left] for t in terms]
     long = concatenate(matrices, axis=1 if left else 0)
-    row = Row(long.type("joined"), long)
+    row = SequenceRow(long.type("joined"), long)
     parts.captured.append(row)
     factor = concatenate(others, axis=others[0].ndim - 1)
     return Dot()(row.inner, factor) if left else Dot()(factor, row.inner)
 
 
-def _bound(n: Any, parts: Parts) -> Any:
+def _bound(n: Any, parts: ScanParts) -> Any:
     """Return the variable of the body for a length from outside."""
     if isinstance(n, int):
         return n
     if isinstance(n, Constant):
         return constant(n.data)
-    row = Row(n.type(n.name), n)
+    row = SequenceRow(n.type(n.name), n)
     parts.captured.append(row)
     return row.inner

@@ -19,7 +19,7 @@ from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import elementwise, rule
 from symcomp.scan.op import Scan
 from symcomp.scan.rules.batching import Known, batch, batch_node, grows, most_axes, placeholder
-from symcomp.scan.rules.scan_parts import Carried, Parts, Row, Stacked, known_rows
+from symcomp.scan.rules.scan_parts import Carried, ScanParts, SequenceRow, Stacked, known_rows
 
 WHOLE = Slice()
 VIEWS = (DimShuffle, Subtensor, ShapeI)
@@ -28,7 +28,7 @@ VIEWS = (DimShuffle, Subtensor, ShapeI)
 @rule(Scan, why="one matrix product for all rows replaces many products of vectors")
 def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
     """scan with f(row, captured) in its body -> scan over f(sequence, captured)"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     if parts.condition is not None or parts.op.recompute or not parts.sequences:
         return None
     known: Known = {c.inner: (c.x, False) for c in parts.captured}
@@ -56,7 +56,7 @@ def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
         parts.outside.update((out, known[stacked.new][0]) for out in stacked.outs)
         parts.stacked.remove(stacked)
     still = [y for y in wanted if y in parts.used()]
-    fresh = [Row(_row_like(known[y][0], y), known[y][0]) for y in still]
+    fresh = [SequenceRow(_row_like(known[y][0], y), known[y][0]) for y in still]
     parts.sequences += fresh
     parts.substitute(dict(zip(still, (r.inner for r in fresh), strict=True)))
     return parts.answer(node)
@@ -97,7 +97,7 @@ def _is_work(y: Any, leaves: set[Variable]) -> bool:
 @rule(Scan, why="values that no step reads are computed after the loop, for all steps at once")
 def scan_push_out_outputs(node: Apply, graph: Any) -> Any:
     """scan with output f(state, captured) -> f of all rows of the state, after the scan"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     if parts.condition is not None or parts.op.recompute:
         return None
     states: list[Any] = [*parts.traced, *parts.carried]
@@ -141,7 +141,7 @@ def _shrinks(y: Any, cuts: list[Any]) -> bool:
 @rule(Scan, why="a sum of products over all steps is one product")
 def scan_push_out_sums(node: Apply, graph: Any) -> Any:
     """scan of s = s + f(row, state), read at the end -> s + f, summed after the scan"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     if parts.condition is not None or parts.op.recompute:
         return None
     after = _After(parts, set(), graph)
@@ -237,7 +237,7 @@ class _After:
     The rows have placeholders until the loop is built.
     """
 
-    def __init__(self, parts: Parts, needed: set[Variable], graph: Any) -> None:
+    def __init__(self, parts: ScanParts, needed: set[Variable], graph: Any) -> None:
         self._parts, self.needed, self._graph = parts, needed, graph
         self.fixed = {c.inner: c.x for c in parts.captured}
         self.there: dict[Variable, Any] = {}
@@ -318,7 +318,7 @@ class _After:
         of_end = dict(zip((id(end) for end in parts.ends), outputs, strict=False))
         replace: dict[Variable, Any] = {}
         for symbol, (end, part) in self._places.items():
-            if isinstance(end, Row):
+            if isinstance(end, SequenceRow):
                 replace[symbol] = known_rows(end, parts.n, self._graph)
             elif id(end) in of_end:
                 rows = of_end[id(end)]

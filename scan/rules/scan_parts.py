@@ -54,7 +54,7 @@ class Stacked:
 
 
 @dataclass
-class Row:
+class SequenceRow:
     """A sequence and the variable that is its row in the body; also a captured value and its
     variable.
     """
@@ -64,7 +64,7 @@ class Row:
 
 
 @dataclass
-class Parts:
+class ScanParts:
     """All parts of a scan node; change the lists and build the ``answer``."""
 
     op: Any
@@ -72,14 +72,14 @@ class Parts:
     traced: list[Traced]
     carried: list[Carried]
     stacked: list[Stacked]
-    sequences: list[Row]
-    captured: list[Row]
+    sequences: list[SequenceRow]
+    captured: list[SequenceRow]
     condition: Any = None
     done: list[Any] = field(default_factory=list)
     outside: dict[Variable, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, node: Apply) -> Parts:
+    def of(cls, node: Apply) -> ScanParts:
         """Divide a node into its parts."""
         op, layout = node.op, node.op.layout
         given, step = layout.arguments(node.inputs), layout.step(op.body.inputs)
@@ -100,8 +100,8 @@ class Parts:
                 )
             ],
             [Stacked(y, [out]) for y, out in zip(new.stacked, outs.stacked, strict=True)],
-            [Row(r, x) for r, x in zip(step.rows, given.sequences, strict=True)],
-            [Row(r, x) for r, x in zip(step.captured, given.captured, strict=True)],
+            [SequenceRow(r, x) for r, x in zip(step.rows, given.sequences, strict=True)],
+            [SequenceRow(r, x) for r, x in zip(step.captured, given.captured, strict=True)],
             new.last,
             [] if outs.last is None else [outs.last],
         )
@@ -194,7 +194,7 @@ def registers_of(state: Traced, count: int) -> list[Carried]:
     return found
 
 
-def carry_states(parts: Parts) -> list[list[Carried]]:
+def carry_states(parts: ScanParts) -> list[list[Carried]]:
     """Carry all traced states from step to step; return the last rows of each, newest first."""
     registers = [registers_of(state, state.depth) for state in parts.traced]
     parts.traced = []
@@ -202,7 +202,7 @@ def carry_states(parts: Parts) -> list[list[Carried]]:
     return registers
 
 
-def known_rows(row: Row, n: Any, graph: Any) -> Any:
+def known_rows(row: SequenceRow, n: Any, graph: Any) -> Any:
     """Return the rows that are read of a sequence: the sequence itself, if it has no others."""
     length = shapes_of(graph).of(row.x)[0]
     steps = shapes_of(graph).intern(n)

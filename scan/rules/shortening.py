@@ -21,7 +21,7 @@ from symcomp.scan.op import Scan
 from symcomp.scan.rows import Continued, LastRows, LeadingRows
 from symcomp.scan.rules.scan_parts import (
     Carried,
-    Parts,
+    ScanParts,
     Traced,
     carry_states,
     has_clients,
@@ -36,7 +36,7 @@ MOST_REGISTERS = 4
 @rule(Scan, why="rows that are never read need no memory")
 def scan_shorten_traces(node: Apply, graph: Any) -> Any:
     """state of which the last k rows are read, for a small number k -> k carried values"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     groups: list[tuple[Traced, list[Carried]]] = []
     for state in parts.traced:
         count = last_rows_read(graph, state.outs)
@@ -58,7 +58,7 @@ def scan_shorten_traces(node: Apply, graph: Any) -> Any:
 @rule(Scan, why="rows that are never read need no memory")
 def scan_shorten_outputs(node: Apply, graph: Any) -> Any:
     """stacked output of which the last k rows are read, for a small number k -> carried values"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     read = [last_rows_read(graph, stacked.outs) for stacked in parts.stacked]
     if not any(count is not None and count <= MOST_REGISTERS for count in read):
         return None
@@ -82,14 +82,14 @@ def scan_shorten_outputs(node: Apply, graph: Any) -> Any:
     return _answer(node, parts, ends, steps)
 
 
-def _built(parts: Parts) -> tuple[dict[int, Any], Any]:
+def _built(parts: ScanParts) -> tuple[dict[int, Any], Any]:
     """Return the outputs of each end of a rebuilt scan, and the number of steps done."""
     outputs = parts.apply()
     ends = dict(zip(map(id, parts.ends), outputs, strict=False))
     return ends, outputs[-1] if parts.done else parts.n
 
 
-def _answer(node: Apply, parts: Parts, ends: dict[int, Any], steps: Any) -> list[Any]:
+def _answer(node: Apply, parts: ScanParts, ends: dict[int, Any], steps: Any) -> list[Any]:
     found = dict(parts.outside)
     for end in parts.ends:
         found.update((out, ends[id(end)]) for out in end.outs)
@@ -143,7 +143,7 @@ def scan_split_unread(node: Apply, graph: Any) -> Any:
     """scan of n steps of which the last m rows are read -> scan of n - m steps that keeps its last
     state, and scan of the m steps that follow
     """
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     rows: list[Any] = [*parts.traced, *parts.stacked]
     used = [end for end in rows if has_clients(graph, end.outs)]
     counts = [last_rows_read(graph, end.outs) for end in used]
@@ -155,7 +155,7 @@ def scan_split_unread(node: Apply, graph: Any) -> Any:
         return None
     last = fewer if isinstance(n, Constant) else minimum(n, fewer)
     first = n - last
-    head = Parts.of(node)
+    head = ScanParts.of(node)
     head.n, head.stacked = first, []
     carried, registers = head.carried, carry_states(head)
     ends, _ = _built(head)
@@ -212,7 +212,7 @@ def scan_last_of_continued(node: Apply, graph: Any) -> Any:
 @rule(Scan, why="rows that are never read need not be computed")
 def scan_skip_last_steps(node: Apply, graph: Any) -> Any:
     """scan of n steps of which the first m rows are read -> scan of min(n, m) steps"""
-    parts = Parts.of(node)
+    parts = ScanParts.of(node)
     if any(has_clients(graph, c.outs) for c in parts.carried) or has_clients(graph, parts.done):
         return None
     most, n = 0, parts.n

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from symcomp.codegen.cpu.schedule import schedule
-from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
-from symcomp.codegen.loopir.kernel import Part as PartOfKernel
+from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, NestPart, Nests
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
-from symcomp.codegen.loops.formula_parts import Part, parts_of
+from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of
 from symcomp.codegen.loops.log_reduction import log_reduction
 from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, overwrites
 from symcomp.codegen.printers.c_printer import Kernel, print_log_reduction, print_loops, print_nests
@@ -135,7 +134,7 @@ def print_kernel(made: Scheduled) -> Kernel:
 
 
 def _apart(
-    form: Plain, parts: Sequence[Part], nests: Sequence[Nest], inputs: int
+    form: Plain, parts: Sequence[FormulaPart], nests: Sequence[Nest], inputs: int
 ) -> frozenset[tuple[int, int]]:
     result_of = {result.value: i for i, result in enumerate(form.formula.results)}
     found = set()
@@ -151,7 +150,9 @@ def _apart(
     return frozenset(found)
 
 
-def nests_of(form: Plain, parts: Sequence[Part], loops: Sequence[Loops], inputs: int) -> Nests:
+def nests_of(
+    form: Plain, parts: Sequence[FormulaPart], loops: Sequence[Loops], inputs: int
+) -> Nests:
     """Make the kernel of several parts; ``inputs`` is the number of given inputs."""
     formula = form.formula
     patterns = formula.patterns(form.patterns)
@@ -174,7 +175,7 @@ def nests_of(form: Plain, parts: Sequence[Part], loops: Sequence[Loops], inputs:
         given,
         tuple(kept),
         tuple(
-            PartOfKernel(
+            NestPart(
                 one,
                 tuple(number[v] for v in (*part.inputs, *part.results)),
                 tuple(v - first for v in part.literals),

@@ -14,7 +14,7 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.rewrite.matching import Anything, Bound, Call, Pattern
+from symcomp.rewrite.matching import Anything, Application, Bound, Pattern
 
 
 @record
@@ -118,7 +118,9 @@ class PatternSub(LocalOptimizer):
         self.allow_multiple_clients = allow_multiple_clients
         self.skip_identities_fn = skip_identities_fn
         self.op = in_pattern[0]
-        self._before = Call(_op_of(self.op), tuple(self._read(part) for part in in_pattern[1:]))
+        self._before = Application(
+            _op_of(self.op), tuple(self._read(part) for part in in_pattern[1:])
+        )
         self._after = self._read(out_pattern)
         self._tracks, self.get_nodes = list(tracks), get_nodes
         self.name = name
@@ -148,7 +150,7 @@ class PatternSub(LocalOptimizer):
         if isinstance(pattern, str):
             return Anything(pattern)
         if isinstance(pattern, list | tuple):
-            call = Call(_op_of(pattern[0]), tuple(self._read(part) for part in pattern[1:]))
+            call = Application(_op_of(pattern[0]), tuple(self._read(part) for part in pattern[1:]))
             return call if self.allow_multiple_clients else Checked(call, _has_one_client)
         return Exactly(pattern)
 

@@ -19,7 +19,7 @@ SWEEPS, MANY = 12, 4000
 LONGEST = 40
 
 
-class Layout(NamedTuple):
+class LayeredDrawing(NamedTuple):
     """The positions of all boxes and edges.
 
     Attributes
@@ -37,7 +37,7 @@ class Layout(NamedTuple):
     height: float
 
 
-def layered(widths: Sequence[float], edges: Sequence[tuple[int, int]]) -> Layout:
+def layered(widths: Sequence[float], edges: Sequence[tuple[int, int]]) -> LayeredDrawing:
     """Place nodes of these widths.
 
     Parameters
@@ -62,7 +62,7 @@ def layered(widths: Sequence[float], edges: Sequence[tuple[int, int]]) -> Layout
     points = [(x[v] - left, MARGIN + ROW * (r + 0.5)) for v, r in enumerate(placed.rank)]
     paths = [[points[v] for v in chain] for chain in placed.chains]
     height = 2 * MARGIN + ROW * (max(placed.rank, default=-1) + 1)
-    return Layout(points[: len(widths)], paths, right - left, height)
+    return LayeredDrawing(points[: len(widths)], paths, right - left, height)
 
 
 def ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:

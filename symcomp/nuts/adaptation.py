@@ -49,7 +49,7 @@ def adapted_step_size(now: StepSize, accept: Any, target: Any, tuning: Any) -> S
     return StepSize(*[T.switch(tuning, a, b) for a, b in zip(new, now, strict=True)])
 
 
-class Variance(NamedTuple):
+class RunningVariance(NamedTuple):
     """A running mean and sum of squares (Welford, 1962)."""
 
     mean: Any
@@ -64,8 +64,8 @@ class MassMatrix(NamedTuple):
     """
 
     variance: Any
-    used: Variance
-    next: Variance
+    used: RunningVariance
+    next: RunningVariance
     count: Any
 
 
@@ -78,8 +78,8 @@ def first_mass_matrix(mean: np.ndarray) -> MassMatrix:
     """Return the state before the first transition: variances of 1, with the weight of ten draws.
     """
     ones, zeros = np.ones_like(mean), np.zeros_like(mean)
-    used = Variance(mean.copy(), ones * FIRST_WEIGHT, np.float64(FIRST_WEIGHT))
-    return MassMatrix(ones, used, Variance(zeros, zeros, np.float64(0)), np.int64(0))
+    used = RunningVariance(mean.copy(), ones * FIRST_WEIGHT, np.float64(FIRST_WEIGHT))
+    return MassMatrix(ones, used, RunningVariance(zeros, zeros, np.float64(0)), np.int64(0))
 
 
 def adapted_mass_matrix(now: MassMatrix, draw: Any, tuning: Any) -> MassMatrix:
@@ -90,14 +90,16 @@ def adapted_mass_matrix(now: MassMatrix, draw: Any, tuning: Any) -> MassMatrix:
     # Avoid 0 / 0: the quotient of an empty window is computed but not selected.
     variance = T.switch(reads, used.squares / T.maximum(used.count, 1.0), now.variance)
     ends = T.and_(tuning, T.and_(T.gt(now.count, 0), T.eq(now.count % WINDOW, 0)))
-    used = Variance(*(T.switch(ends, a, b) for a, b in zip(following, used, strict=True)))
+    used = RunningVariance(*(T.switch(ends, a, b) for a, b in zip(following, used, strict=True)))
     empty = (T.zeros_like(v) for v in following)
-    following = Variance(*(T.switch(ends, a, b) for a, b in zip(empty, following, strict=True)))
+    following = RunningVariance(
+        *(T.switch(ends, a, b) for a, b in zip(empty, following, strict=True))
+    )
     return MassMatrix(variance, used, following, now.count + T.cast(tuning, "int64"))
 
 
-def _with_draw(now: Variance, draw: Any, counted: Any) -> Variance:
+def _with_draw(now: RunningVariance, draw: Any, counted: Any) -> RunningVariance:
     count = now.count + T.cast(counted, "float64")
     gap = draw - now.mean
     mean = now.mean + T.switch(counted, gap / T.maximum(count, 1.0), 0.0)
-    return Variance(mean, now.squares + T.switch(counted, gap * (draw - mean), 0.0), count)
+    return RunningVariance(mean, now.squares + T.switch(counted, gap * (draw - mean), 0.0), count)

@@ -31,7 +31,7 @@ LogDensity = Callable[[Any], tuple[Any, Any]]
 MOST_ENERGY_ERROR = 1000.0
 
 
-class State(NamedTuple):
+class Point(NamedTuple):
     """A point of a trajectory."""
 
     position: Any
@@ -48,7 +48,7 @@ class Proposal(NamedTuple):
     energy: Any
 
 
-class Tree(NamedTuple):
+class Subtree(NamedTuple):
     """Weights and momenta of a trajectory, or of the half of it that is being built.
 
     ``log_weight``: logarithm of the sum of weights. ``momenta``: sum of the momenta of the points.
@@ -72,11 +72,11 @@ class Rows(NamedTuple):
 class Trajectory(NamedTuple):
     """The state of the loop over leapfrog steps."""
 
-    left: State
-    right: State
-    end: State
-    whole: Tree
-    half: Tree
+    left: Point
+    right: Point
+    end: Point
+    whole: Subtree
+    half: Subtree
     first: Any
     rows: Rows
     depth: Any
@@ -178,11 +178,11 @@ def _begin(
     start: Proposal, momentum: Any, energy: Any, forward: Any, rows: int, random: Any
 ) -> Trajectory:
     """Return the trajectory of one point."""
-    point = State(start.position, momentum, start.gradient)
+    point = Point(start.position, momentum, start.gradient)
     proposal = Proposal(start.position, start.gradient, start.logp, energy)
-    whole = Tree(proposal, T.constant(0.0), momentum)
+    whole = Subtree(proposal, T.constant(0.0), momentum)
     nothing = T.zeros_like(momentum)
-    half = Tree(proposal, T.constant(-np.inf), nothing)
+    half = Subtree(proposal, T.constant(-np.inf), nothing)
     blank = T.zeros([rows, momentum.shape[0]])
     count, false = T.constant(np.int64(0)), T.constant(False)
     return Trajectory(
@@ -201,7 +201,7 @@ def _leapfrog(
     position = now.end.position + signed * variance * middle
     logp, gradient = density(position)
     momentum = middle + 0.5 * signed * gradient
-    end = State(position, momentum, gradient)
+    end = Point(position, momentum, gradient)
     energy = _kinetic(momentum, variance) - logp
     error = T.switch(T.isnan(energy), np.inf, energy - start)
     diverging = T.ge(error, MOST_ENERGY_ERROR)
@@ -228,13 +228,13 @@ def _leapfrog(
     return merged, done
 
 
-def _with_leaf(half: Tree, leaf: Proposal, momentum: Any, log_weight: Any, u: Any) -> Tree:
+def _with_leaf(half: Subtree, leaf: Proposal, momentum: Any, log_weight: Any, u: Any) -> Subtree:
     """Return the new half with one more point, which becomes its proposal with a probability given
     by its weight.
     """
     weight = T.logaddexp(half.log_weight, log_weight)
     taken = T.lt(T.log(u), log_weight - weight)
-    return Tree(_chosen(taken, leaf, half.proposal), weight, half.momenta + momentum)
+    return Subtree(_chosen(taken, leaf, half.proposal), weight, half.momenta + momentum)
 
 
 def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
@@ -242,7 +242,7 @@ def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
     whole, half, forward = now.whole, now.half, now.forward
     taken = T.lt(T.log(u), half.log_weight - whole.log_weight)
     momenta = whole.momenta + half.momenta
-    tree = Tree(
+    tree = Subtree(
         _chosen(taken, half.proposal, whole.proposal),
         T.logaddexp(whole.log_weight, half.log_weight),
         momenta,
@@ -263,7 +263,7 @@ def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
     onward = T.lt(v, 0.5)
     return now._replace(
         left=left, right=right, end=_chosen(onward, right, left), whole=tree, forward=onward,
-        half=Tree(half.proposal, T.constant(-np.inf), T.zeros_like(half.momenta)),
+        half=Subtree(half.proposal, T.constant(-np.inf), T.zeros_like(half.momenta)),
         depth=now.depth + 1, leaf=T.zeros_like(now.leaf), turning=turning,
     )  # fmt: skip
 
@@ -292,7 +292,7 @@ def _remembered(now: Trajectory, momentum: Any) -> Rows:
     )
 
 
-def _half_turns(leaf: Any, rows: Rows, momenta: Any, end: State, variance: Any) -> Any:
+def _half_turns(leaf: Any, rows: Rows, momenta: Any, end: Point, variance: Any) -> Any:
     """Tell whether one of the subtrees completed by an odd leaf makes a U-turn.
 
     The number of subtrees completed is the number of trailing ones of the leaf's number; the

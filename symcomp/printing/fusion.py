@@ -7,7 +7,7 @@ from typing import Any, TextIO
 from symcomp.compile.callable import Function
 from symcomp.core.node import Apply
 from symcomp.core.output import written
-from symcomp.rewrite.apart import Kernel, kernels_of
+from symcomp.rewrite.apart import LoopNode, kernels_of
 
 
 def explain_fusion(f: Function, file: TextIO | str | None = None) -> Any:
@@ -55,7 +55,7 @@ def explain_fusion(f: Function, file: TextIO | str | None = None) -> Any:
     return written("\n".join(lines or ["no loops over elements"]), file)
 
 
-def _told(kernel: Kernel, number: dict[Apply, int], fuses: bool) -> list[str]:
+def _told(kernel: LoopNode, number: dict[Apply, int], fuses: bool) -> list[str]:
     node = kernel.node
     source = f"    [{node.source}]" if node.source else ""
     lines = [f"{number[node]}  {node.op}{source}"]

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from symcomp.codegen.kernel import print_kernel, scheduled
-from symcomp.codegen.loopir.ir import Function, Let, Load, Number, Pointer, Position, Ref, Var
+from symcomp.codegen.loopir.ir import (
+    KernelFunction,
+    Let,
+    Load,
+    Pointer,
+    Position,
+    Ref,
+    Var,
+    ZeroOrOne,
+)
 from symcomp.codegen.loopir.run import run
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
 from symcomp.codegen.loopir.verify_kernel import verify
@@ -137,7 +146,7 @@ WRONG = {
     ],
     "at a position of int32": [
         (
-            Pointer("t", "float64", 0), Let("q", Number(1, "int32")),
+            Pointer("t", "float64", 0), Let("q", ZeroOrOne(1, "int32")),
             Let("v", Load("t", Position(Ref("q", "int32")), "float64")),
         )
     ],
@@ -157,9 +166,9 @@ def test_what_is_refused(problem):
         1: Extent("float64", None, Var("n")),
     }
     for body in WRONG[problem]:
-        whole = (Let("p", Number(1, "int64")), *body)
+        whole = (Let("p", ZeroOrOne(1, "int64")), *body)
         with pytest.raises(LoopError, match=problem):
-            check_function(Function("f", LENGTHS, whole), Context(extents, {}, {}, ()))
+            check_function(KernelFunction("f", LENGTHS, whole), Context(extents, {}, {}, ()))
 
 
 @pytest.mark.parametrize(

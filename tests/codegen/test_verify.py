@@ -13,21 +13,21 @@ from symcomp.codegen.loopir.ir import (
     Accumulators,
     Convert,
     Define,
-    Function,
     Get,
     Guard,
+    IndexOp,
+    KernelFunction,
     Kind,
     Let,
     Load,
     Loop,
-    Number,
-    Op,
     Pointer,
     Ref,
     Set,
     Signature,
     Store,
     Var,
+    ZeroOrOne,
 )
 from symcomp.codegen.loopir.memory import AccessError, address_of
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
@@ -41,7 +41,7 @@ KIND = "float64"
 LENGTHS = Signature(("n", "m"), ("data",))
 I, K, N, M = Var("i"), Var("k"), Var("n"), Var("m")
 X, Z = Pointer("x", KIND, 0), Pointer("z", KIND, 1, writes=True)
-ONE = Number(1, KIND)
+ONE = ZeroOrOne(1, KIND)
 
 
 def x(index):
@@ -55,21 +55,21 @@ def lanes(*body, kind=Kind.VECTOR, stop=N, index="i"):
 def check(*body, totals=()):
     """Check a function over arrays of n elements, of which the second may be written."""
     extents = {0: Extent(KIND, None, N), 1: Extent(KIND, None, N, writes=True)}
-    facts = [fact for pair in ((1, N), (N, M), (M, 4096)) for fact in facts_of(Op("<=", pair))]
+    facts = [fact for pair in ((1, N), (N, M), (M, 4096)) for fact in facts_of(IndexOp("<=", pair))]
     context = Context(extents, dict(totals), {}, tuple(facts))
-    check_function(Function("f", LENGTHS, body), context)
+    check_function(KernelFunction("f", LENGTHS, body), context)
 
 
 def test_what_is_right():
     check(X, Z, lanes(Let("v", x(I)), Store("z", I, Ref("v", KIND))))
-    backwards = Op("-", (Op("-", (N, 1)), I))
+    backwards = IndexOp("-", (IndexOp("-", (N, 1)), I))
     check(X, Z, lanes(Store("z", backwards, x(backwards))))
-    blocks = Op("+", (Op("*", (I, 4)), K))
-    inner = lanes(Guard(Op("<", (blocks, N)), (Store("z", blocks, ONE),)), index="k", stop=4)
+    blocks = IndexOp("+", (IndexOp("*", (I, 4)), K))
+    inner = lanes(Guard(IndexOp("<", (blocks, N)), (Store("z", blocks, ONE),)), index="k", stop=4)
     check(Z, lanes(inner, kind=Kind.PARALLEL, stop=N))
     check(
         X, Accumulators("p", KIND), lanes(Set("p", I, ONE), kind=Kind.INDEPENDENT),
-        lanes(Set("p", I, ir.Join("sum", Get("p", I, KIND), x(I)))),
+        lanes(Set("p", I, ir.Accumulate("sum", Get("p", I, KIND), x(I)))),
     )  # fmt: skip
 
 
@@ -82,13 +82,13 @@ WRONG = {
     "points to array 0 as float64, or to write it": (replace(X, writes=True),),
     "points to array 2, which the function does not": (replace(X, array=2),),
     "that an element of x is before its end": (X, lanes(Let("v", x(I)), stop=M)),
-    "that an element of x is at 0 or behind": (X, Let("v", x(Op("-", (N, 2))))),
-    "before its end is not proven": (X, lanes(Let("v", x(Op("+", (I, 1)))))),
+    "that an element of x is at 0 or behind": (X, Let("v", x(IndexOp("-", (N, 2))))),
+    "before its end is not proven": (X, lanes(Let("v", x(IndexOp("+", (I, 1)))))),
     "x is not there to write": (X, lanes(Store("x", I, ONE))),
     "p are read before they begin": (
-        Accumulators("p", KIND), lanes(Set("p", I, ir.Join("sum", Get("p", I, KIND), ONE))),
+        Accumulators("p", KIND), lanes(Set("p", I, ir.Accumulate("sum", Get("p", I, KIND), ONE))),
     ),
-    "enough lanes is not proven": (Define("big", Op("*", (M, 2))), Accumulators("p", KIND)),
+    "enough lanes is not proven": (Define("big", IndexOp("*", (M, 2))), Accumulators("p", KIND)),
     "iterations of i write the same element of 1": (Z, lanes(Store("z", 0, ONE))),
     "iterations of k write the same element": (
         Z, lanes(lanes(Store("z", I, ONE), index="k"), kind=Kind.SERIAL),
@@ -97,13 +97,13 @@ WRONG = {
         Z, lanes(Store("z", I, Load("z", 0, KIND)), kind=Kind.PARALLEL),
     ),
     "is joined to totals of float64": (
-        Let("v", ir.Join("sum", ONE, Number(1, "float32"))),
+        Let("v", ir.Accumulate("sum", ONE, ZeroOrOne(1, "float32"))),
     ),
     "rounding does not fit its arguments": (Let("v", ir.Primitive("rounding", (ONE, ONE), KIND)),),
     "so it has an order": (ir.Counter("i", 0), Loop(Kind.VECTOR, "i", None, N, ())),
     "the step of i is not proven to be positive": (Loop(Kind.SERIAL, "i", 0, N, (), 0),),
     "the condition of the loop over i depends on it": (
-        ir.Counter("i", 0), Loop(Kind.REDUCE, "i", None, N, (), condition=Op("<", (I, M))),
+        ir.Counter("i", 0), Loop(Kind.REDUCE, "i", None, N, (), condition=IndexOp("<", (I, M))),
     ),
     "holds no totals of float64": (ir.MergeSums(KIND, (("data", 0),) * 4),),
     "is a copy of given": (ir.CopyTable("own", "given", 2),),
@@ -116,7 +116,7 @@ def test_what_is_wrong(problem):
     if "enough lanes" in problem:
         with pytest.raises(LoopError, match="enough lanes"):
             extents = {0: Extent(KIND, None, N)}
-            check_function(Function("f", LENGTHS, body), Context(extents, {}, {}, ()))
+            check_function(KernelFunction("f", LENGTHS, body), Context(extents, {}, {}, ()))
         return
     with pytest.raises(LoopError, match=problem):
         check(*body)
@@ -157,22 +157,24 @@ def test_kernels_that_do_not_fit_together():
 
 
 def test_inequalities():
-    facts = facts_of(Op("<", (I, N))) + facts_of(Op("<=", (0, I)))
-    assert follows(form_of(Op("-", (N, 1))), facts)
-    assert not follows(form_of(Op("-", (N, 2))), facts)
-    assert follows(form_of(Op("-", (Op("*", (N, 3)), Op("*", (I, 2))))), facts)
+    facts = facts_of(IndexOp("<", (I, N))) + facts_of(IndexOp("<=", (0, I)))
+    assert follows(form_of(IndexOp("-", (N, 1))), facts)
+    assert not follows(form_of(IndexOp("-", (N, 2))), facts)
+    assert follows(form_of(IndexOp("-", (IndexOp("*", (N, 3)), IndexOp("*", (I, 2))))), facts)
 
 
 def test_loops_of_a_grid():
     """Blocks of 32 threads, the last of which has some that do nothing."""
     b, t = Var("b"), Var("t")
-    place = Op("+", (Op("*", (b, 32)), t))
-    store = Guard(Op("<", (place, N)), (Store("z", place, ir.Join("sum", x(place), ONE)),))
+    place = IndexOp("+", (IndexOp("*", (b, 32)), t))
+    store = Guard(
+        IndexOp("<", (place, N)), (Store("z", place, ir.Accumulate("sum", x(place), ONE)),)
+    )
     threads = Loop(Kind.BLOCK, "t", 0, 32, (store,))
-    count = Op("//", (Op("+", (N, 31)), 32))
+    count = IndexOp("//", (IndexOp("+", (N, 31)), 32))
     body = (X, Z, Loop(Kind.GRID, "b", 0, count, (threads,)))
     check(*body)
-    function = Function("f", LENGTHS, body)
+    function = KernelFunction("f", LENGTHS, body)
     values, found = np.arange(100.0), np.zeros(100)
     data = [address_of(values), address_of(found)]
     Interpreter([function]).call("f", 100, 100, data)
@@ -183,7 +185,7 @@ def test_loops_of_a_grid():
 
 
 def test_the_interpreter_refuses_what_lies_outside():
-    function = Function("f", LENGTHS, (X, Z, lanes(Store("z", I, x(I)), stop=M)))
+    function = KernelFunction("f", LENGTHS, (X, Z, lanes(Store("z", I, x(I)), stop=M)))
     values = np.arange(10.0)
     data = [address_of(values), address_of(np.zeros(10))]
     Interpreter([function]).call("f", 10, 10, data)

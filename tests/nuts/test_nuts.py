@@ -14,7 +14,7 @@ from symcomp.nuts.adaptation import (
     first_mass_matrix,
     first_step_size,
 )
-from symcomp.nuts.trajectory import Rows, State, _half_turns, _remembered
+from symcomp.nuts.trajectory import Point, Rows, _half_turns, _remembered
 from symcomp.scan.loop import filled, leaves
 
 
@@ -58,12 +58,12 @@ def test_leaf_after_leaf_finds_what_recursion_finds():
     nothing = T.zeros_like(momentum)
 
     class Now:
-        end = State(nothing, before, nothing)
+        end = Point(nothing, before, nothing)
         half = type("Half", (), {"momenta": sums})
 
     Now.leaf, Now.rows = leaf, kept
     new = _remembered(Now, momentum)
-    end = State(nothing, momentum, nothing)
+    end = Point(nothing, momentum, nothing)
     turning = _half_turns(leaf, new, sums + momentum, end, variance)
     f = symcomp.function([leaf, momentum, before, sums, variance, *kept], [turning, *new])
     rng, found = np.random.default_rng(2), set()

@@ -12,13 +12,13 @@ from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.tensor import TensorType
 from symcomp.rewrite.engine import Engine
-from symcomp.rewrite.matching import Anything, Call
+from symcomp.rewrite.matching import Anything, Application
 from symcomp.rewrite.pattern import Viewed, Written
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.unsafe import UNSAFE
-from symcomp.rewrite.view_matching import SumOfTerms, built, matcher
+from symcomp.rewrite.view_matching import SumMatcher, built, matcher
 from symcomp.rewrite.views import as_sum, sum_of
 
 RULES = {r.name: r for r in (*CANONICALIZE, *STABILIZE, *SPECIALIZE, *UNSAFE)}
@@ -33,7 +33,7 @@ def variables_of(pattern):
     found, pending = {}, [pattern]
     while pending:
         p = pending.pop()
-        if isinstance(p, Call):
+        if isinstance(p, Application):
             if isinstance(p.kind, type):
                 return None
             pending += p.args
@@ -68,7 +68,7 @@ def expressions(function, place):
     yield inputs, plain
     if not isinstance(function, Viewed):
         return
-    if isinstance(matcher(pattern), SumOfTerms):
+    if isinstance(matcher(pattern), SumMatcher):
         for multiple in (-1.0, 3.0, -0.5):
             scaled = as_sum(plain).times(multiple)
             yield inputs, sum_of(scaled.constant, scaled.pairs(), plain)

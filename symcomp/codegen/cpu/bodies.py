@@ -9,19 +9,18 @@ from symcomp.codegen.functions.c_scalars import ScalarText, scalar_text
 from symcomp.codegen.loopir.ir import (
     BOTH,
     ROWS,
-    Apply,
-    Call,
+    ApplyScalar,
     Define,
-    Function,
+    FunctionCall,
     Guard,
     If,
     Index,
+    IndexOp,
+    KernelFunction,
     Kind,
     Let,
     Load,
     Loop,
-    Number,
-    Op,
     Pointer,
     Position,
     Ref,
@@ -29,6 +28,7 @@ from symcomp.codegen.loopir.ir import (
     Store,
     Stride,
     Var,
+    ZeroOrOne,
 )
 from symcomp.codegen.loopir.kernel import Role
 from symcomp.codegen.loops.nests import Body, Nest
@@ -103,7 +103,7 @@ class BodyPlan:
         """Return pointers to a row and its numbers; ``further`` if each lane has an element."""
         found: list[Statement] = []
         for array, writes in self.pointers:
-            offset = 0 if array in self.tables else Op("*", (row, Stride(array)))
+            offset = 0 if array in self.tables else IndexOp("*", (row, Stride(array)))
             elements = further if array in self.moving else 0
             name = f"a{array}{ending}"
             found.append(Pointer(name, self.dtypes[array], array, offset, elements, writes))
@@ -115,7 +115,7 @@ class BodyPlan:
         """
         index_of_total: Index = I
         if self.reads_totals:
-            index_of_total = 0 if across else Op("choose", (Var("across"), 0, I))
+            index_of_total = 0 if across else IndexOp("choose", (Var("across"), 0, I))
         found: list[Statement] = []
         for value, array in self.elements:
             index = index_of_total if array >= self.temporaries else I
@@ -144,10 +144,10 @@ class BodyPlan:
             return Let(f"v{value}{ending}", Load(f"a{table}{ending}", at, step.dtype))
         reads = _text(self.formula, value).reads
         arguments = tuple(
-            self.ref(a, ending) if read else Number(0, self.formula.dtypes[a])
+            self.ref(a, ending) if read else ZeroOrOne(0, self.formula.dtypes[a])
             for a, read in zip(step.arguments, reads, strict=True)
         )
-        return Let(f"v{value}{ending}", Apply(step.function, arguments, step.dtype))
+        return Let(f"v{value}{ending}", ApplyScalar(step.function, arguments, step.dtype))
 
     def roles(self, totals: Iterable[int]) -> tuple[Role, ...]:
         """Return the roles of all arrays, ``totals`` being those of reductions."""
@@ -197,30 +197,30 @@ def lanes_in_blocks(body: Sequence[Statement]) -> list[Statement]:
     """Return the loop over all lanes in whole blocks, with the remainder as one more block: a
     scalar remainder loop is slow, and compilers vectorize it with partial vectors.
     """
-    whole, left = Var("whole"), Op("-", (N, Var("whole")))
-    inside = (Define("i", Op("+", (whole, Var("k")))), *body)
-    guard = Guard(Op("<", (Var("k"), left)), inside)
+    whole, left = Var("whole"), IndexOp("-", (N, Var("whole")))
+    inside = (Define("i", IndexOp("+", (whole, Var("k")))), *body)
+    guard = Guard(IndexOp("<", (Var("k"), left)), inside)
     return [
-        Define("whole", Op("-", (N, Op("%", (N, TAIL))))),
+        Define("whole", IndexOp("-", (N, IndexOp("%", (N, TAIL))))),
         Loop(Kind.VECTOR, "i", 0, whole, tuple(body)),
-        If(Op("<", (whole, N)), (Loop(Kind.VECTOR, "k", 0, TAIL, (guard,)),)),
+        If(IndexOp("<", (whole, N)), (Loop(Kind.VECTOR, "k", 0, TAIL, (guard,)),)),
     ]
 
 
-def function_of_body(plan: BodyPlan, inline: bool) -> list[Function]:
+def function_of_body(plan: BodyPlan, inline: bool) -> list[KernelFunction]:
     """Return the functions of a body without reductions."""
     number, lane = plan.number, [*plan.lane(), *plan.writes()]
     if not plan.body.loads and not plan.body.stores:
-        return [Function(f"body{number}", ROWS, ())]
+        return [KernelFunction(f"body{number}", ROWS, ())]
     blocks = not plan.reads_totals and not plan.light
     inner = lanes_in_blocks(lane) if blocks else [lanes_of(lane)]
     rows = (Loop(Kind.SERIAL, "r", 0, ROWS_HERE, (*plan.row(), *inner)),)
     if not plan.reads_totals:
-        return [Function(f"body{number}", ROWS, rows, inline)]
-    return [Function(f"rows{number}", BOTH, rows, True), *versions(number, True)]
+        return [KernelFunction(f"body{number}", ROWS, rows, inline)]
+    return [KernelFunction(f"rows{number}", BOTH, rows, True), *versions(number, True)]
 
 
-def versions(number: int, across: bool, once: bool = False) -> list[Function]:
+def versions(number: int, across: bool, once: bool = False) -> list[KernelFunction]:
     """Return a body for adjacent results and, if the code differs, one for parts of one result.
 
     Parameters
@@ -232,9 +232,9 @@ def versions(number: int, across: bool, once: bool = False) -> list[Function]:
         If true, the compiler should keep loaded values in registers.
     """
 
-    def calling(name: str, flag: int, once: bool) -> Function:
-        call = Call(f"rows{number}", (ROWS_HERE, N, flag), ("data", "step"))
-        return Function(name, ROWS, (call,), once=once)
+    def calling(name: str, flag: int, once: bool) -> KernelFunction:
+        call = FunctionCall(f"rows{number}", (ROWS_HERE, N, flag), ("data", "step"))
+        return KernelFunction(name, ROWS, (call,), once=once)
 
     functions = [calling(f"body{number}", 0, once)]
     return functions + ([calling(f"across{number}", 1, False)] if across else [])

@@ -13,19 +13,18 @@ from symcomp.codegen.loopir.ir import (
     BEGIN,
     FINISH,
     MERGE,
+    Accumulate,
     Accumulators,
     Convert,
-    Function,
     Get,
     If,
     Index,
-    Join,
+    IndexOp,
+    KernelFunction,
     Kind,
     Let,
     Loop,
     MergeSums,
-    Number,
-    Op,
     Pointer,
     Primitive,
     Quarters,
@@ -36,6 +35,7 @@ from symcomp.codegen.loopir.ir import (
     Store,
     Value,
     Var,
+    ZeroOrOne,
     plus,
 )
 from symcomp.codegen.loops.nests import Nest, work_dtype
@@ -150,7 +150,7 @@ class Fold:
         """Add parts to totals."""
         body = self._add(self._get(part))
         if self.is_extreme:
-            body.append(self._set("e", I, Join("sum", self._get("e"), self._get("u"))))
+            body.append(self._set("e", I, Accumulate("sum", self._get("e"), self._get("u"))))
         return [_each(*body)]
 
     def _add(self, x: Value) -> list[Statement]:
@@ -162,7 +162,7 @@ class Fold:
         lost = Primitive("rounding", (total, x, s), self.work)
         return [
             Let(s.name, self._join(total, x)),
-            self._set("e", I, Join("sum", self._get("e"), lost)),
+            self._set("e", I, Accumulate("sum", self._get("e"), lost)),
             self._set("t", I, s),
         ]
 
@@ -201,7 +201,7 @@ class Fold:
             found.append(self._kept("u" if self.is_extreme else "f", 1, "other"))
         found += self.flush()
         if self.has_error:
-            more = Join("sum", self._get("e"), self._get("f"))
+            more = Accumulate("sum", self._get("e"), self._get("f"))
             found.append(_each(self._set("e", I, more)))
         return found
 
@@ -210,7 +210,9 @@ class Fold:
         found: list[Statement] = [self._kept("t", 0)]
         found += [self._kept("e", 1)] if self.is_pair else []
         if self.has_error:
-            found.append(_each(self._set("t", I, Join("sum", self._get("t"), self._get("e")))))
+            found.append(
+                _each(self._set("t", I, Accumulate("sum", self._get("t"), self._get("e"))))
+            )
         joined = [("t", self.name)]
         if self.is_extreme:
             joined.append(("e", "sum"))
@@ -226,7 +228,7 @@ class Fold:
             *found,
             Pointer(z, self._dtype, self.arrays[2], writes=True),
             *self._together(joined, parts),
-            Loop(Kind.INDEPENDENT, "i", 0, Op("choose", (across, 1, N)), (store,)),
+            Loop(Kind.INDEPENDENT, "i", 0, IndexOp("choose", (across, 1, N)), (store,)),
         ]
 
     def _together(self, joined: Sequence[tuple[str, str]], parts: int) -> list[Statement]:
@@ -242,33 +244,33 @@ class Fold:
         while half:
             for t, name in joined:
                 other = self._get(t, plus(half, I))
-                set_half = self._set(t, I, Join(name, self._get(t), other))
+                set_half = self._set(t, I, Accumulate(name, self._get(t), other))
                 halves.append(Loop(Kind.INDEPENDENT, "i", 0, half, (set_half,)))
             half //= 2
-        condition = Op("and", (across, Op("==", (N, parts))))
+        condition = IndexOp("and", (across, IndexOp("==", (N, parts))))
         return [If(condition, tuple(halves), (If(across, tuple(any_number)),))]
 
     def _in_quarters(self, t: str, name: str) -> list[Statement]:
         """Join any number of parts, as four interleaved groups first."""
         s = f"s_{t}{self.number}"
-        at = Op("%", (I, 4))
+        at = IndexOp("%", (I, 4))
 
         def get(index: Index) -> Get:
             return Get(s, index, self.work)
 
-        every = Set(s, at, Join(name, get(at), self._get(t)))
+        every = Set(s, at, Accumulate(name, get(at), self._get(t)))
         return [
             Quarters(s, name, self.work),
             Loop(Kind.REDUCE, "i", 0, N, (every,)),
-            *(Set(s, i, Join(name, get(i), get(i + 2))) for i in range(2)),
-            self._set(t, 0, Join(name, get(0), get(1))),
+            *(Set(s, i, Accumulate(name, get(i), get(i + 2))) for i in range(2)),
+            self._set(t, 0, Accumulate(name, get(0), get(1))),
         ]
 
     # -- names
 
     @property
-    def _zero(self) -> Number:
-        return Number(0, self.work)
+    def _zero(self) -> ZeroOrOne:
+        return ZeroOrOne(0, self.work)
 
     def _own(self, letter: str) -> Accumulators:
         return Accumulators(f"{letter}{self.number}", self.work)
@@ -283,8 +285,8 @@ class Fold:
     def _set(self, letter: str, index: Index, value: Value) -> Set:
         return Set(f"{letter}{self.number}", index, value)
 
-    def _join(self, total: Value, x: Value) -> Join:
-        return Join(self.name, total, x)
+    def _join(self, total: Value, x: Value) -> Accumulate:
+        return Accumulate(self.name, total, x)
 
 
 def _each(*body: Statement) -> Loop:
@@ -299,7 +301,7 @@ def parts_of_one(folds: Sequence[Fold], ways: int) -> int:
     return max(FEWEST, min(MOST, max(1, ways) * PARTS_BYTES // max(sizes)))
 
 
-def functions_of_totals(number: int, folds: Sequence[Fold], ways: int) -> list[Function]:
+def functions_of_totals(number: int, folds: Sequence[Fold], ways: int) -> list[KernelFunction]:
     """Return the functions that initialize totals, add others to them, and make results of them.
 
     Parameters
@@ -316,7 +318,7 @@ def functions_of_totals(number: int, folds: Sequence[Fold], ways: int) -> list[F
     merge = tuple(line for fold in folds for line in fold.merge())
     finish = tuple(line for fold in folds for line in fold.finish(parts))
     return [
-        Function(f"begin{number}", BEGIN, begin),
-        Function(f"merge{number}", MERGE, merge),
-        Function(f"finish{number}", FINISH, finish, ways > 1),
+        KernelFunction(f"begin{number}", BEGIN, begin),
+        KernelFunction(f"merge{number}", MERGE, merge),
+        KernelFunction(f"finish{number}", FINISH, finish, ways > 1),
     ]

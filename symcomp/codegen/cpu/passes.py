@@ -9,18 +9,18 @@ from symcomp.codegen.cpu.folds import Fold, parts_of_one
 from symcomp.codegen.loopir.ir import (
     BOTH,
     LANES,
-    Call,
     CopyTable,
     Counter,
     Define,
-    Function,
+    FunctionCall,
     Guard,
     If,
     Index,
+    IndexOp,
+    KernelFunction,
     Kind,
     Loop,
     MoveTable,
-    Op,
     Prefetch,
     Statement,
     Var,
@@ -56,7 +56,7 @@ class PassPlan:
         if plan.light:
             self.ways = 1 if plan.stores or plan.lines > FEW_LINES else WAYS
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[KernelFunction]:
         """Return the functions that add up parts of rows, and whole results."""
         plan, folds = self.plan, self.folds
         to_totals, counts = self._at_once()
@@ -66,13 +66,13 @@ class PassPlan:
         flush = [line for fold in folds for line in fold.flush()]
         inner: list[Statement] = [*start, *rows, *flush]
         if first:
-            inner = [*first, If(Op("!=", (R, END)), tuple(inner))]
+            inner = [*first, If(IndexOp("!=", (R, END)), tuple(inner))]
         size = PART if any(fold.has_error for fold in folds) else 0
         declared = [line for fold in folds for line in fold.declare()]
         body = (*declared, *_portions(size, inner))
         once = len(counts) > 1 and folds[0].is_extreme
         return [
-            Function(f"rows{plan.number}", BOTH, body, True),
+            KernelFunction(f"rows{plan.number}", BOTH, body, True),
             *versions(plan.number, plan.reads_totals, once),
         ]
 
@@ -98,7 +98,7 @@ class PassPlan:
         endings = [f"_{row}" for row in range(count)] if count > 1 else [""]
         ahead = [x for row, s in enumerate(endings) for x in self.plan.row(plus(R, row), s)]
         work = lanes_of(self._folded(endings, to_totals=to_totals))
-        condition = Op("<=", (MANY_ROWS, ROWS_HERE)) if to_totals else None
+        condition = IndexOp("<=", (MANY_ROWS, ROWS_HERE)) if to_totals else None
         return [Loop(Kind.REDUCE, "r", None, END, (*ahead, work), count, True, condition)]
 
     def _folded(
@@ -115,7 +115,7 @@ class PassPlan:
     # finds NaN in two elements, and one dependency chain is shared by all elements that are joined
     # before they are added to the lane.
 
-    def lanes(self, arrays: int) -> Function:
+    def lanes(self, arrays: int) -> KernelFunction:
         """Return the function from initial totals to results, for a kernel with ``arrays`` arrays.
         """
         folds, number = self.folds, self.plan.number
@@ -129,8 +129,8 @@ class PassPlan:
         first += [line for fold in others for line in fold.start()]
         first += [line for fold in sums for line in fold.start("q")]
         parts = [*((fold, "p") for fold in others), *((fold, "q") for fold in sums)]
-        finish = Call(f"finish{number // 2}", (N, 1), ("data",))
-        section = Call(f"body{number + 1}", (1, 1), ("data", "next"))
+        finish = FunctionCall(f"finish{number // 2}", (N, 1), ("data",))
+        section = FunctionCall(f"body{number + 1}", (1, 1), ("data", "next"))
         one = (
             *first,
             *_portions(PART if sums else 0, [*begin, *self._whole_rows(), *join]),
@@ -148,7 +148,7 @@ class PassPlan:
             Loop(Kind.SERIAL, "c", 0, Var("count"), one),
         )
         once = self.ways > 1 and any(fold.compares for fold in folds)
-        return Function(f"lanes{number}", LANES, body, once=once)
+        return KernelFunction(f"lanes{number}", LANES, body, once=once)
 
     def _whole_rows(self) -> list[Statement]:
         """Return the loops over the whole rows of a part."""
@@ -168,9 +168,9 @@ class PassPlan:
             found.append(Loop(Kind.REDUCE, "first", None, REST, (*ahead, work), N, True))
         elements, results = zip(*(fold.guarded() for fold in folds), strict=True)
         there = (*self.plan.lane("", True), *self.plan.writes())
-        guard = Guard(Op("<", (plus(FIRST, Var("i")), REST)), there, results)
+        guard = Guard(IndexOp("<", (plus(FIRST, Var("i")), REST)), there, results)
         some = [x for fold, e in zip(folds, elements, strict=True) for x in fold.fold([e])]
-        return [*found, If(Op("<", (FIRST, REST)), (*ahead, lanes_of([guard, *some])))]
+        return [*found, If(IndexOp("<", (FIRST, REST)), (*ahead, lanes_of([guard, *some])))]
 
     def _row(self, ending: str, row: Index, further: Index) -> list[Statement]:
         """Return pointers to elements ``further`` in a row, and its numbers; prefetches come early.
@@ -182,6 +182,8 @@ class PassPlan:
 
 def _portions(size: int, inner: Sequence[Statement]) -> list[Statement]:
     """Return the loop over all rows, in portions of ``size``, or in one if it is 0."""
-    here: Index = Op("min", (ROWS_HERE, Op("+", (Var("part"), size)))) if size else ROWS_HERE
+    here: Index = (
+        IndexOp("min", (ROWS_HERE, IndexOp("+", (Var("part"), size)))) if size else ROWS_HERE
+    )
     body = (Counter("r", Var("part")), Define("end", here), *inner)
     return [Loop(Kind.REDUCE, "part", 0, ROWS_HERE, body, size or ROWS_HERE)]

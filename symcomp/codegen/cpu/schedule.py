@@ -6,8 +6,8 @@ from symcomp.codegen.cpu.bodies import BodyPlan, function_of_body
 from symcomp.codegen.cpu.folds import Fold, functions_of_totals, parts_of_one
 from symcomp.codegen.cpu.passes import PassPlan
 from symcomp.codegen.functions.c_scalars import C_TYPES, scalar_text
-from symcomp.codegen.loopir.ir import Function
-from symcomp.codegen.loopir.kernel import Body, Loops, Stage, Sweep
+from symcomp.codegen.loopir.ir import KernelFunction
+from symcomp.codegen.loopir.kernel import Loops, RowFunction, Stage, Sweep
 from symcomp.codegen.loops.nests import Nest, nonempty, reduced_axes
 from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import GATHER
@@ -20,7 +20,7 @@ def schedule(nest: Nest) -> Loops | None:
     plans = [BodyPlan(nest, number, body) for number, body in enumerate(nest.bodies)]
     if reduced_axes(nest.formula) is None:
         functions = [function for plan in plans for function in function_of_body(plan, False)]
-        bodies = tuple(Body(f"body{plan.number}", plan.roles(())) for plan in plans)
+        bodies = tuple(RowFunction(f"body{plan.number}", plan.roles(())) for plan in plans)
         return Loops(tuple(functions), _sweep(nest, bodies, ()))
     return _Reduction(nest, plans).loops()
 
@@ -52,7 +52,7 @@ class _Reduction:
         }
 
     def loops(self) -> Loops:
-        functions: list[Function] = []
+        functions: list[KernelFunction] = []
         for plan in self.plans:
             if plan.number in self.passes:
                 functions += self.passes[plan.number].functions()
@@ -73,16 +73,16 @@ class _Reduction:
         roles = taken.roles(totals)
         across = f"{'across' if taken.reads_totals else 'body'}{taken.number}"
         return Stage(
-            Body(f"body{taken.number}", roles),
-            Body(across, roles),
-            Body(f"body{after.number}", after.roles(())),
+            RowFunction(f"body{taken.number}", roles),
+            RowFunction(across, roles),
+            RowFunction(f"body{after.number}", after.roles(())),
             parts_of_one(one.folds, one.ways) if one else 0,
             f"lanes{taken.number}" if one and one.ways else "",
             tuple(f"{name}{number}" for name in ("begin", "merge", "finish")) if one else (),
         )
 
 
-def _sweep(nest: Nest, bodies: tuple[Body, ...], stages: tuple[Stage, ...]) -> Sweep:
+def _sweep(nest: Nest, bodies: tuple[RowFunction, ...], stages: tuple[Stage, ...]) -> Sweep:
     axes = reduced_axes(nest.formula) or ()
     return Sweep(
         nest.rank,

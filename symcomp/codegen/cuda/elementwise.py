@@ -9,11 +9,11 @@ from symcomp.codegen.cpu.bodies import BodyPlan
 from symcomp.codegen.cuda.text import CudaKernel, print_function
 from symcomp.codegen.loopir.ir import (
     Define,
-    Function,
     Index,
+    IndexOp,
+    KernelFunction,
     Kind,
     Loop,
-    Op,
     Pointer,
     Signature,
     Statement,
@@ -57,7 +57,7 @@ def print_elementwise(nest: Nest, rank: int, kinds: Sequence[str], wide: bool) -
             name, table, place, offset, elements = f"a{array}", "literals", array - arrays, 0, 0
             body.append(Pointer(name, nest.dtypes[array], place, offset, elements, False, table))
         elif kinds[array] == STRIDED:
-            by = [Op("*", (Var(f"p{x}"), Stride(array, x, f"step{x}"))) for x in range(rank)]
+            by = [IndexOp("*", (Var(f"p{x}"), Stride(array, x, f"step{x}"))) for x in range(rank)]
             body.append(Pointer(f"a{array}", nest.dtypes[array], array, total(by), 0, writes))
         else:
             at: Index = Var("i") if kinds[array] == FLAT else 0
@@ -66,7 +66,7 @@ def print_elementwise(nest: Nest, rank: int, kinds: Sequence[str], wide: bool) -
     body += [plan.step(value) for value in plan.steps]
     body += [Store(f"a{array}", 0, plan.ref(value)) for value, array in plan.stores]
     loop = Loop(Kind.THREAD, "i", 0, Var("n"), tuple(body))
-    function = Function("elements", Signature(numbers, ("data", "literals"), rows), (loop,))
+    function = KernelFunction("elements", Signature(numbers, ("data", "literals"), rows), (loop,))
     return print_function(function, arrays, nest.temporaries - arrays, THREADS, wide)
 
 
@@ -85,8 +85,8 @@ def unravel(index: str, lengths: Sequence[Index], prefix: str) -> list[Statement
     found: list[Statement] = []
     rest: Index = Var(index)
     for axis in range(len(lengths) - 1, 0, -1):
-        found.append(Define(f"{prefix}{axis}", Op("%", (rest, lengths[axis]))))
-        found.append(Define(f"{prefix}{axis}r", Op("//", (rest, lengths[axis]))))
+        found.append(Define(f"{prefix}{axis}", IndexOp("%", (rest, lengths[axis]))))
+        found.append(Define(f"{prefix}{axis}r", IndexOp("//", (rest, lengths[axis]))))
         rest = Var(f"{prefix}{axis}r")
     return [*found, Define(f"{prefix}0", rest)]
 

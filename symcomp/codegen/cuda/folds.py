@@ -9,17 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from symcomp.codegen.loopir.ir import (
+    Accumulate,
     Accumulators,
     Convert,
     Get,
     Guard,
     Index,
-    Join,
+    IndexOp,
     Kind,
     Let,
     Loop,
-    Number,
-    Op,
     Primitive,
     Ref,
     Set,
@@ -27,6 +26,7 @@ from symcomp.codegen.loopir.ir import (
     Statement,
     Value,
     Var,
+    ZeroOrOne,
     plus,
 )
 from symcomp.codegen.loops.nests import Nest, work_dtype
@@ -79,7 +79,7 @@ class ThreadFold:
     def start(self) -> list[Statement]:
         """Set totals to those of no elements."""
         found: list[Statement] = [self._set("t", 0, Start(self.name, self.work))]
-        return found + [self._set(x, 0, Number(0, self.work)) for x in self.letters[1:]]
+        return found + [self._set(x, 0, ZeroOrOne(0, self.work)) for x in self.letters[1:]]
 
     def add(self) -> list[Statement]:
         """Add the element of the body to the totals of the thread."""
@@ -93,12 +93,12 @@ class ThreadFold:
 
     def _join(self, x: Value, ending: str = "") -> list[Statement]:
         if not self.keeps_errors:
-            return [self._set("t", 0, Join(self.name, self._get("t"), x))]
+            return [self._set("t", 0, Accumulate(self.name, self._get("t"), x))]
         s = Ref(f"s{self.number}{ending}", self.work)
         lost = Primitive("rounding", (self._get("t"), x, s), self.work)
         return [
-            Let(s.name, Join("sum", self._get("t"), x)),
-            self._set("e", 0, Join("sum", self._get("e"), lost)),
+            Let(s.name, Accumulate("sum", self._get("t"), x)),
+            self._set("e", 0, Accumulate("sum", self._get("e"), lost)),
             self._set("t", 0, s),
         ]
 
@@ -109,7 +109,7 @@ class ThreadFold:
         if beside is not None:
             q = Ref(f"q{self.number}", self.work)
             found.append(Let(q.name, beside))
-            other: Value = Join("sum", self._get("e"), q)
+            other: Value = Accumulate("sum", self._get("e"), q)
             if self.keeps_nan:
                 other = Primitive("or_mark", (q, self._get("e")), self.work)
             found.append(self._set("e", 0, other))
@@ -133,7 +133,7 @@ class ThreadFold:
         """Return the result."""
         found: Value = self._get("t")
         if self.keeps_errors:
-            found = Join("sum", found, self._get("e"))
+            found = Accumulate("sum", found, self._get("e"))
         if self.keeps_nan:
             found = Primitive("or_mark", (self._get("e"), found), self.work)
         return found if self.work == self._dtype else Convert(found, self._dtype)
@@ -151,7 +151,7 @@ def tree(folds: list[ThreadFold], threads: int) -> list[Statement]:
     half = threads // 2
     while half:
         joined = tuple(line for fold in folds for line in fold.join_half(half))
-        guard = Guard(Op("<", (THREAD, half)), joined)
+        guard = Guard(IndexOp("<", (THREAD, half)), joined)
         found.append(Loop(Kind.BLOCK, "t", 0, threads, (guard,)))
         half //= 2
     return found

@@ -18,16 +18,16 @@ from symcomp.codegen.cuda.text import CudaKernel, print_function
 from symcomp.codegen.loopir.ir import (
     Accumulators,
     Define,
-    Function,
     Get,
     Guard,
     If,
     Index,
+    IndexOp,
+    KernelFunction,
     Kind,
     Let,
     Load,
     Loop,
-    Op,
     Pointer,
     Set,
     Signature,
@@ -47,7 +47,7 @@ O, J, K = Var("o"), Var("j"), Var("k")
 
 
 @record
-class Shape:
+class ReductionShape:
     """The numbers of axes after joining, and the threads that add up a result.
 
     Attributes
@@ -66,24 +66,28 @@ class Shape:
     wide: bool
 
 
-def whole(nest: Nest, shape: Shape) -> CudaKernel:
+def whole(nest: Nest, shape: ReductionShape) -> CudaKernel:
     """Return the kernel that makes results from their beginning to their end."""
     return _Writer(nest, shape, False).whole()
 
 
-def part(nest: Nest, shape: Shape, stage: int) -> CudaKernel:
+def part(nest: Nest, shape: ReductionShape, stage: int) -> CudaKernel:
     """Return the kernel that leaves the totals of chunks of the elements, of one pass."""
     return _Writer(nest, shape, True).part(stage)
 
 
-def finish(nest: Nest, shape: Shape, stage: int) -> CudaKernel:
+def finish(nest: Nest, shape: ReductionShape, stage: int) -> CudaKernel:
     """Return the kernel that joins the totals of chunks, and computes what follows the pass."""
     return _Writer(nest, shape, True).finish(stage)
 
 
 @cache
 def kernel_of(
-    formula: Formula, patterns: tuple[Pattern, ...], which: str, shape: Shape, stage: int = 0
+    formula: Formula,
+    patterns: tuple[Pattern, ...],
+    which: str,
+    shape: ReductionShape,
+    stage: int = 0,
 ) -> CudaKernel:
     """Return a kernel of the nest of a formula.
 
@@ -94,7 +98,7 @@ def kernel_of(
         Of its inputs.
     which : {"whole", "part", "finish"}
         See the functions of these names.
-    shape : Shape
+    shape : ReductionShape
     stage : int
     """
     nest = nest_of(formula, patterns)
@@ -116,7 +120,7 @@ class _Writer:
     them for others, in temporaries.
     """
 
-    def __init__(self, nest: Nest, shape: Shape, split: bool) -> None:
+    def __init__(self, nest: Nest, shape: ReductionShape, split: bool) -> None:
         self.nest, self.shape, self.split = nest, shape, split
         self.plans = [BodyPlan(nest, number, body) for number, body in enumerate(nest.bodies)]
         self.folds = {value: ThreadFold(nest, value) for value in nest.totals}
@@ -151,9 +155,9 @@ class _Writer:
     def part(self, stage: int) -> CudaKernel:
         folds = self._folds(stage)
         body: list[Statement] = [
-            Define("o", Op("%", (Var("w"), Var("results")))),
-            Define("first", Op("*", (Op("//", (Var("w"), Var("results"))), Var("size")))),
-            Define("last", Op("min", (Var("count"), plus(Var("first"), Var("size"))))),
+            Define("o", IndexOp("%", (Var("w"), Var("results")))),
+            Define("first", IndexOp("*", (IndexOp("//", (Var("w"), Var("results"))), Var("size")))),
+            Define("last", IndexOp("min", (Var("count"), plus(Var("first"), Var("size"))))),
             *self._kept_axes(),
             *(x for fold in folds for x in fold.declare(False)),
         ]
@@ -165,10 +169,10 @@ class _Writer:
             share = [x for fold in folds for x in fold.share()]
             body.append(self._by_all([*pass_, *share]))
             body += tree(folds, self.shape.threads)
-            body.append(self._by_all([Guard(Op("==", (THREAD, 0)), tuple(leave))]))
+            body.append(self._by_all([Guard(IndexOp("==", (THREAD, 0)), tuple(leave))]))
         else:
             body += [*pass_, *leave]
-        return self._kernel(body, Op("*", (Var("results"), Var("chunks"))),
+        return self._kernel(body, IndexOp("*", (Var("results"), Var("chunks"))),
                             ("results", "count", "chunks", "size"), "w")  # fmt: skip
 
     def finish(self, stage: int) -> CudaKernel:
@@ -176,7 +180,7 @@ class _Writer:
         body = self._kept_axes()
         body += [x for fold in folds for x in (*fold.declare(False), *fold.start())]
         if folds:
-            at = plus(O, Op("*", (Var("c"), Var("results"))))
+            at = plus(O, IndexOp("*", (Var("c"), Var("results"))))
             chunk = [x for fold in folds for x in self._fetch(fold, at)]
             body.append(Loop(Kind.REDUCE, "c", 0, Var("chunks"), tuple(chunk)))
         body += [*self._finished(folds), *self._section(stage)]
@@ -195,7 +199,7 @@ class _Writer:
         signature = Signature((*numbers, *lengths), ("data", "literals"), rows)
         arrays = len(self.nest.dtypes) - self.literals if self.split else self.arrays
         threads = self.shape.threads if self.team else ALONE
-        function = Function("results", signature, (loop,))
+        function = KernelFunction("results", signature, (loop,))
         return print_function(function, arrays, self.literals, threads, self.shape.wide)
 
     def _by_all(self, body: Sequence[Statement]) -> Loop:
@@ -214,7 +218,9 @@ class _Writer:
         kept = self.shape.kept
         found = unravel("o", [Var(f"m{a}") for a in range(kept)], "h")
         for array in range(self.arrays):
-            terms = [Op("*", (Var(f"h{a}"), Stride(array, a, f"step{a}"))) for a in range(kept)]
+            terms = [
+                IndexOp("*", (Var(f"h{a}"), Stride(array, a, f"step{a}"))) for a in range(kept)
+            ]
             found.append(Define(f"base{array}", total(terms)))
         return found
 
@@ -226,7 +232,7 @@ class _Writer:
             return Pointer(f"a{array}", dtype, place, 0, 0, False, table)
         kept = self.shape.kept
         axes = [(f"g{a}", f"step{kept + a}") for a in range(self.shape.reduced)]
-        terms = [Op("*", (Var(g), Stride(array, 0, row))) for g, row in axes]
+        terms = [IndexOp("*", (Var(g), Stride(array, 0, row))) for g, row in axes]
         return Pointer(f"a{array}", dtype, place, total([Var(f"base{array}"), *terms]), 0, writes)
 
     def _single(self, array: int, writes: bool) -> Pointer:
@@ -259,7 +265,7 @@ class _Writer:
         inner += [Store(f"a{array}", 0, plan.ref(v)) for v, array in plan.stores]
         if not self.team:
             return [Loop(Kind.REDUCE, "j", first, last, tuple(inner))]
-        guard = Guard(Op("<", (J, last)), tuple(inner))
+        guard = Guard(IndexOp("<", (J, last)), tuple(inner))
         body = (Define("j", plus(K, THREAD)), guard)
         return [Loop(Kind.REDUCE, "k", first, last, body, self.shape.threads)]
 
@@ -302,7 +308,7 @@ class _Writer:
                 found += self._keep(f"{value}", value, plan.ref(value))
             else:
                 store = Store(f"a{array}", 0, plan.ref(value))
-                found.append(Guard(Op("==", (THREAD, 0)), (store,)) if self.team else store)
+                found.append(Guard(IndexOp("==", (THREAD, 0)), (store,)) if self.team else store)
         return found
 
     # -- totals in temporaries

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from symcomp.codegen.functions.c_scalars import C_TYPES
-from symcomp.codegen.loopir.ir import Accumulators, Function, Kind, Loop
+from symcomp.codegen.loopir.ir import Accumulators, KernelFunction, Kind, Loop
 from symcomp.codegen.printers.c_file import (
     functions_of_numbers,
     gamma_functions,
@@ -99,13 +99,13 @@ class _Lines(Lines):
 
 
 def print_function(
-    function: Function, arrays: int, literals: int, threads: int, wide: bool
+    function: KernelFunction, arrays: int, literals: int, threads: int, wide: bool
 ) -> CudaKernel:
     """Return the kernel of a function.
 
     Parameters
     ----------
-    function : Function
+    function : KernelFunction
         Its tables are ``data`` and ``literals``; its rows of strides have one entry per array.
     arrays, literals : int
         The entries of the tables.

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from symcomp.codegen.loopir.ir import Index, Op, Var
+from symcomp.codegen.loopir.ir import Index, IndexOp, Var
 from symcomp.core.record import record
 
 # The most facts that are combined.
 DEPTH = 8
-Term: TypeAlias = "str | Op"
+Term: TypeAlias = "str | IndexOp"
 
 
 @record
@@ -20,7 +20,7 @@ class Form:
 
     Attributes
     ----------
-    terms : dict of str or Op to Fraction
+    terms : dict of str or IndexOp to Fraction
         The coefficients of variables, and of nonlinear terms.
     constant : Fraction
     """
@@ -51,7 +51,9 @@ def form_of(index: Index) -> Form:
         return number(index)
     if isinstance(index, Var):
         return Form({index.name: Fraction(1)}, Fraction(0))
-    assert isinstance(index, Op), "strides stand in offsets of pointers, positions in loads alone"
+    assert isinstance(index, IndexOp), (
+        "strides stand in offsets of pointers, positions in loads alone"
+    )
     x = form_of(index.arguments[0])
     if index.name in ("+", "-"):
         factor = 1 if index.name == "+" else -1
@@ -72,7 +74,7 @@ def difference(x: Index, y: Index) -> Form:
 
 def at_least_zero(index: Index) -> list[Form]:
     """Return facts about the nonlinear terms that hold for nonnegative lengths."""
-    if not isinstance(index, Op):
+    if not isinstance(index, IndexOp):
         return []
     found = [fact for argument in index.arguments for fact in at_least_zero(argument)]
     own = form_of(index)
@@ -89,7 +91,7 @@ def at_least_zero(index: Index) -> list[Form]:
 
 def facts_of(condition: Index, holds: bool = True) -> list[Form]:
     """Return the forms that are no less than 0 where a condition holds, or does not."""
-    if not isinstance(condition, Op):
+    if not isinstance(condition, IndexOp):
         return [form_of(condition).plus(number(-1))] if holds else []
     x, y = condition.arguments[0], condition.arguments[1]
     more = [*at_least_zero(x), *at_least_zero(y)]
@@ -134,12 +136,12 @@ def chosen(index: Index, known: Mapping[str, int]) -> Index:
     """Return an index with known variables substituted, and choices that these decide."""
     if isinstance(index, Var):
         return known.get(index.name, index)
-    if not isinstance(index, Op):
+    if not isinstance(index, IndexOp):
         return index
     arguments = tuple(chosen(a, known) for a in index.arguments)
     if index.name == "choose" and isinstance(arguments[0], int):
         return arguments[1] if arguments[0] else arguments[2]
-    return Op(index.name, arguments)
+    return IndexOp(index.name, arguments)
 
 
 def names_in(indices: Iterable[Index]) -> set[str]:
@@ -148,6 +150,6 @@ def names_in(indices: Iterable[Index]) -> set[str]:
     for index in indices:
         if isinstance(index, Var):
             found.add(index.name)
-        elif isinstance(index, Op):
+        elif isinstance(index, IndexOp):
             found |= names_in(index.arguments)
     return found

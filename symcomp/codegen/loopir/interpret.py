@@ -14,26 +14,25 @@ import numpy as np
 
 from symcomp.codegen.loopir.ir import (
     ANY_ORDER,
+    Accumulate,
     Accumulators,
-    Apply,
-    Call,
+    ApplyScalar,
     Convert,
     CopyTable,
     Counter,
     Define,
-    Function,
+    FunctionCall,
     Get,
     Guard,
     If,
     Index,
-    Join,
+    KernelFunction,
     Kind,
     Let,
     Load,
     Loop,
     MergeSums,
     MoveTable,
-    Number,
     Pointer,
     Position,
     Prefetch,
@@ -47,6 +46,7 @@ from symcomp.codegen.loopir.ir import (
     Stride,
     Value,
     Var,
+    ZeroOrOne,
 )
 from symcomp.codegen.loopir.kernel import MOST_LANES
 from symcomp.codegen.loopir.memory import Address, allocate
@@ -68,12 +68,14 @@ class Interpreter:
 
     Parameters
     ----------
-    functions : sequence of Function
+    functions : sequence of KernelFunction
     apply : callable
         Computes scalar functions.
     """
 
-    def __init__(self, functions: Iterable[Function], apply: Applied = apply_with_numpy) -> None:
+    def __init__(
+        self, functions: Iterable[KernelFunction], apply: Applied = apply_with_numpy
+    ) -> None:
         self.functions = {function.name: function for function in functions}
         self.apply = apply
 
@@ -158,7 +160,7 @@ class Interpreter:
                 found[holds] = self.value(value, inside)
             frame[name] = found
 
-    def call_function(self, s: Call, frame: Frame) -> None:
+    def call_function(self, s: FunctionCall, frame: Frame) -> None:
         numbers = [self.index(number, frame) for number in s.numbers]
         self.call(s.function, *numbers, *(frame[table] for table in s.tables))
 
@@ -214,7 +216,7 @@ class Interpreter:
         place, dtype = frame[value.accumulators]
         return place.read(self.index(value.index, frame), dtype)
 
-    def apply_row(self, value: Apply, frame: Frame) -> Any:
+    def apply_row(self, value: ApplyScalar, frame: Frame) -> Any:
         arguments = [self.value(argument, frame) for argument in value.arguments]
         return self.apply(value.function, arguments, value.dtype)
 
@@ -224,14 +226,14 @@ class Interpreter:
             x = x.real
         return x.astype(value.dtype)
 
-    def join(self, value: Join, frame: Frame) -> Any:
+    def join(self, value: Accumulate, frame: Frame) -> Any:
         total, x = self.value(value.total, frame), self.value(value.value, frame)
         return joined(value.reduction, total, x)
 
     def start(self, value: Start, frame: Frame) -> Any:
         return start_of(value.reduction, value.dtype)
 
-    def number(self, value: Number, frame: Frame) -> Any:
+    def number(self, value: ZeroOrOne, frame: Frame) -> Any:
         return np.asarray(value.number, value.dtype)
 
     def primitive(self, value: Primitive, frame: Frame) -> Any:
@@ -345,7 +347,7 @@ _STATEMENTS: dict[type, Callable[[Interpreter, Any, Frame], None]] = {
     Loop: Interpreter.loop,
     If: Interpreter.if_,
     Guard: Interpreter.guard,
-    Call: Interpreter.call_function,
+    FunctionCall: Interpreter.call_function,
     MergeSums: Interpreter.merge_sums,
     Prefetch: Interpreter.prefetch,
     CopyTable: Interpreter.copy_table,
@@ -355,10 +357,10 @@ _VALUES: dict[type, Callable[[Interpreter, Any, Frame], Any]] = {
     Ref: Interpreter.ref,
     Load: Interpreter.load,
     Get: Interpreter.get,
-    Apply: Interpreter.apply_row,
+    ApplyScalar: Interpreter.apply_row,
     Convert: Interpreter.convert,
-    Join: Interpreter.join,
+    Accumulate: Interpreter.join,
     Start: Interpreter.start,
-    Number: Interpreter.number,
+    ZeroOrOne: Interpreter.number,
     Primitive: Interpreter.primitive,
 }

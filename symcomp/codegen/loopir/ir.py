@@ -44,7 +44,7 @@ class Var:
 
 
 @record
-class Op:
+class IndexOp:
     """An operation on indices.
 
     Attributes
@@ -86,14 +86,14 @@ class Position:
     value: Ref
 
 
-Index: TypeAlias = "int | Var | Op | Stride | Position"
+Index: TypeAlias = "int | Var | IndexOp | Stride | Position"
 
 
 def plus(x: Index, y: Index) -> Index:
     """Return the sum, without zeros."""
     if isinstance(x, int) and isinstance(y, int):
         return x + y
-    return y if x == 0 else x if y == 0 else Op("+", (x, y))
+    return y if x == 0 else x if y == 0 else IndexOp("+", (x, y))
 
 
 def times(x: Index, y: Index) -> Index:
@@ -102,7 +102,7 @@ def times(x: Index, y: Index) -> Index:
         return x * y
     if x == 0 or y == 0:
         return 0
-    return y if x == 1 else x if y == 1 else Op("*", (x, y))
+    return y if x == 1 else x if y == 1 else IndexOp("*", (x, y))
 
 
 # -- elements
@@ -152,7 +152,7 @@ class Get:
 
 
 @record
-class Apply:
+class ApplyScalar:
     """A scalar function of values, computed as its row says."""
 
     function: Any
@@ -169,7 +169,7 @@ class Convert:
 
 
 @record
-class Join:
+class Accumulate:
     """An accumulator of a reduction with one more element; both have the accumulator's dtype."""
 
     reduction: str
@@ -196,7 +196,7 @@ class Start:
 
 
 @record
-class Number:
+class ZeroOrOne:
     """0 or 1."""
 
     number: int
@@ -222,7 +222,9 @@ class Primitive:
     dtype: str
 
 
-Value: TypeAlias = "Ref | Load | Get | Apply | Convert | Join | Start | Number | Primitive"
+Value: TypeAlias = (
+    "Ref | Load | Get | ApplyScalar | Convert | Accumulate | Start | ZeroOrOne | Primitive"
+)
 
 # -- statements
 
@@ -441,7 +443,7 @@ class Guard:
 
 
 @record
-class Call:
+class FunctionCall:
     """Call a function of the same kernel.
 
     Attributes
@@ -500,7 +502,7 @@ class MoveTable:
 
 Statement: TypeAlias = (
     "Pointer | Accumulators | Quarters | Let | Define | Counter | Store | Set | Loop | If | Guard"
-    " | Call | MergeSums | Prefetch | CopyTable | MoveTable"
+    " | FunctionCall | MergeSums | Prefetch | CopyTable | MoveTable"
 )
 
 # -- functions
@@ -524,7 +526,7 @@ FINISH = Signature(("n", "across"), ("data",))
 
 
 @record
-class Function:
+class KernelFunction:
     """A function of a kernel.
 
     Attributes

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from symcomp.codegen.loopir.ir import Function
+from symcomp.codegen.loopir.ir import KernelFunction
 from symcomp.core.record import record
 
 # The most elements copied together, and the most adjacent results of one call of a function.
@@ -35,7 +35,7 @@ class Role(IntEnum):
 
 
 @record
-class Body:
+class RowFunction:
     """A function over rows of elements, by name, and the roles of all arrays in it."""
 
     function: str
@@ -48,9 +48,9 @@ class Stage:
 
     Attributes
     ----------
-    along, across : Body
+    along, across : RowFunction
         The pass with results side by side, and with parts of one result side by side.
-    section : Body
+    section : RowFunction
         The computation on totals; its lanes are results.
     parts : int
         The largest number of parts of one result; 0 for any number.
@@ -60,9 +60,9 @@ class Stage:
         The functions that initialize, merge and finish totals, if there are totals.
     """
 
-    along: Body
-    across: Body
-    section: Body
+    along: RowFunction
+    across: RowFunction
+    section: RowFunction
     parts: int
     lanes: str
     totals: tuple[str, ...]
@@ -85,7 +85,7 @@ class Sweep:
         For each axis, whether it is reduced.
     nonempty : bool
         If true, reduced axes must have elements.
-    bodies : tuple of Body
+    bodies : tuple of RowFunction
         Without reductions: ways to compute the same. The first is taken whose numbers are the same
         along the innermost axis.
     stages : tuple of Stage
@@ -100,12 +100,12 @@ class Sweep:
     stretched: tuple[tuple[bool, ...], ...]
     reduced: tuple[bool, ...]
     nonempty: bool
-    bodies: tuple[Body, ...] = ()
+    bodies: tuple[RowFunction, ...] = ()
     stages: tuple[Stage, ...] = ()
     tables: frozenset[int] = frozenset()
 
     @property
-    def in_order(self) -> Body | None:
+    def in_order(self) -> RowFunction | None:
         """The body that computes all elements at once, without a team, if all arrays are in C
         order: its numbers are the same for all elements.
         """
@@ -132,7 +132,7 @@ class Sweep:
 class Loops:
     """The kernel of one nest: its functions, which other kernels may share, and its sweep."""
 
-    functions: tuple[Function, ...]
+    functions: tuple[KernelFunction, ...]
     sweep: Sweep
 
 
@@ -158,7 +158,7 @@ class Kept:
 
 
 @record
-class Part:
+class NestPart:
     """A nest of a kernel of several.
 
     Attributes
@@ -188,7 +188,7 @@ class Nests:
     given : int
         The number of inputs and outputs.
     kept : tuple of Kept
-    parts : tuple of Part
+    parts : tuple of NestPart
     dtypes : tuple of str
         The dtypes of the inputs and outputs.
     """
@@ -196,7 +196,7 @@ class Nests:
     rank: int
     given: int
     kept: tuple[Kept, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[NestPart, ...]
     dtypes: tuple[str, ...]
 
 

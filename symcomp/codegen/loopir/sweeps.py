@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.codegen.loopir.interpret import Applied, Interpreter
-from symcomp.codegen.loopir.kernel import BLOCK, Body, Loops, Role, Stage
+from symcomp.codegen.loopir.kernel import BLOCK, Loops, Role, RowFunction, Stage
 from symcomp.codegen.loopir.memory import Address, address_of, allocate
 from symcomp.core.record import record
 
@@ -94,14 +94,14 @@ class _Kernel:
 
     # -- bodies
 
-    def plain(self, body: Body, step: Sequence[int]) -> bool:
+    def plain(self, body: RowFunction, step: Sequence[int]) -> bool:
         """Tell whether a body can run in place, as its elements are contiguous."""
         roles = zip(body.roles, step, self.sizes, strict=True)
         return all(s == size for role, s, size in roles if role in _MOVING)
 
     def run_body(
         self,
-        body: Body,
+        body: RowFunction,
         rows: int,
         n: int,
         places: Sequence[Address],

@@ -24,26 +24,25 @@ from symcomp.codegen.loopir.bounds import (
 )
 from symcomp.codegen.loopir.ir import (
     ANY_ORDER,
+    Accumulate,
     Accumulators,
-    Apply,
-    Call,
+    ApplyScalar,
     Convert,
     CopyTable,
     Counter,
     Define,
-    Function,
+    FunctionCall,
     Get,
     Guard,
     If,
     Index,
-    Join,
+    IndexOp,
+    KernelFunction,
     Let,
     Load,
     Loop,
     MergeSums,
     MoveTable,
-    Number,
-    Op,
     Pointer,
     Position,
     Prefetch,
@@ -57,6 +56,7 @@ from symcomp.codegen.loopir.ir import (
     Stride,
     Value,
     Var,
+    ZeroOrOne,
 )
 from symcomp.codegen.loopir.kernel import MOST_LANES
 from symcomp.core.record import record
@@ -130,7 +130,7 @@ class _Access:
     inner: frozenset[str]
 
 
-def check_function(function: Function, context: Context) -> None:
+def check_function(function: KernelFunction, context: Context) -> None:
     """Raise a LoopError if a function breaks an invariant when it is called as the context says."""
     _Checker(function, context).run()
 
@@ -138,7 +138,7 @@ def check_function(function: Function, context: Context) -> None:
 class _Checker:
     """Checks one function. Names map to their definitions, in a block and in the enclosing ones."""
 
-    def __init__(self, function: Function, context: Context) -> None:
+    def __init__(self, function: KernelFunction, context: Context) -> None:
         self.function, self.context = function, context
         signature = function.signature
         self.names: dict[str, Any] = dict.fromkeys((*signature.numbers,), "index")
@@ -199,7 +199,7 @@ class _Checker:
     def _check_index(self, index: Index) -> None:
         if isinstance(index, Var):
             self.find(index.name, "index")
-        elif isinstance(index, Op):
+        elif isinstance(index, IndexOp):
             for argument in index.arguments:
                 self._check_index(argument)
         elif isinstance(index, Stride):
@@ -323,7 +323,7 @@ class _Checker:
         """Return the row that a pointer points to, None if it points to none."""
         if s.offset == 0:
             return None
-        if not (isinstance(s.offset, Op) and s.offset.name == "*"):
+        if not (isinstance(s.offset, IndexOp) and s.offset.name == "*"):
             self.fail(f"{s.name} is no row of array {s.array}")
         row, stride = s.offset.arguments
         if stride != Stride(s.array, 0, "step") or "step" not in self.strides:
@@ -408,7 +408,7 @@ class _Checker:
         form = self.form(index)
         if isinstance(meaning, Quarters):
             filled = chosen(index, self.context.known)
-            modulo = isinstance(filled, Op) and filled.name == "%" and filled.arguments[1] == 4
+            modulo = isinstance(filled, IndexOp) and filled.name == "%" and filled.arguments[1] == 4
             if not modulo:
                 self._within(name, form, 4)
             self._note(writes, name, (number(0), form))
@@ -426,7 +426,7 @@ class _Checker:
 
     # -- calls
 
-    def call(self, s: Call) -> None:
+    def call(self, s: FunctionCall) -> None:
         for argument in s.numbers:
             self.form(argument)
         for table in s.tables:
@@ -474,7 +474,7 @@ class _Checker:
         if value.accumulators not in self.begun:
             self.fail(f"{value.accumulators} are read before they begin")
 
-    def join(self, value: Join) -> None:
+    def join(self, value: Accumulate) -> None:
         dtypes = self.value(value.total), self.value(value.value)
         if dtypes[0] != dtypes[1]:
             self.fail(f"{dtypes[1]} is joined to totals of {dtypes[0]}")
@@ -485,14 +485,14 @@ class _Checker:
         ):
             self.fail(f"{value.name} does not fit its arguments")
 
-    def apply(self, value: Apply) -> None:
+    def apply(self, value: ApplyScalar) -> None:
         for argument in value.arguments:
             self.value(argument)
 
     def convert(self, value: Convert) -> None:
         self.value(value.value)
 
-    def constant(self, value: Start | Number) -> None:
+    def constant(self, value: Start | ZeroOrOne) -> None:
         """Accept 0, 1 and initial values of accumulators, whose values are known."""
 
 
@@ -545,7 +545,7 @@ _STATEMENTS: dict[type, Callable[[_Checker, Any], None]] = {
     Loop: _Checker.loop,
     If: _Checker.if_,
     Guard: _Checker.guard,
-    Call: _Checker.call,
+    FunctionCall: _Checker.call,
     MergeSums: _Checker.merge_sums,
     Prefetch: _Checker.prefetch,
     CopyTable: _Checker.copy_table,
@@ -555,10 +555,10 @@ _VALUES: dict[type, Callable[[_Checker, Any], None]] = {
     Ref: _Checker.ref,
     Load: _Checker.load,
     Get: _Checker.get,
-    Apply: _Checker.apply,
+    ApplyScalar: _Checker.apply,
     Convert: _Checker.convert,
-    Join: _Checker.join,
+    Accumulate: _Checker.join,
     Start: _Checker.constant,
-    Number: _Checker.constant,
+    ZeroOrOne: _Checker.constant,
     Primitive: _Checker.primitive,
 }

@@ -13,14 +13,14 @@ from symcomp.codegen.loopir.ir import (
     MERGE,
     ROWS,
     Accumulators,
-    Call,
-    Function,
-    Op,
+    FunctionCall,
+    IndexOp,
+    KernelFunction,
     Signature,
     Statement,
     Var,
 )
-from symcomp.codegen.loopir.kernel import MOST_LANES, Body, Loops, Role, Stage
+from symcomp.codegen.loopir.kernel import MOST_LANES, Loops, Role, RowFunction, Stage
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
 
 _WRITES = (Role.WRITE, Role.CHANGE, Role.LANE)
@@ -55,7 +55,7 @@ class _Kernel:
         for stage in self.sweep.stages:
             self._check_stage(stage)
 
-    def _check_calls(self, function: Function) -> None:
+    def _check_calls(self, function: KernelFunction) -> None:
         """Check that functions call only earlier ones, with the right parameters."""
         for call in _calls(function.body):
             if call.function not in self.order[: self.order.index(function.name)]:
@@ -65,13 +65,13 @@ class _Kernel:
             if (len(call.numbers), len(call.tables)) != (len(signature.numbers), tables):
                 raise LoopError(f"function {function.name} calls {call.function} with other things")
 
-    def _function(self, name: str, signature: Signature) -> Function:
+    def _function(self, name: str, signature: Signature) -> KernelFunction:
         function = self.functions.get(name)
         if function is None or function.signature != signature:
             raise LoopError(f"there is no function {name} that takes {signature}")
         return function
 
-    def _check_body(self, body: Body, totals: dict[int, str], lanes: bool = False) -> None:
+    def _check_body(self, body: RowFunction, totals: dict[int, str], lanes: bool = False) -> None:
         """Check a body, and the bodies it calls for adjacent results or for parts of one result."""
         function = self._function(body.function, ROWS)
         facts = _holds((0, _ROWS), (1, _N), *([(_N, MOST_LANES)] if lanes else []))
@@ -85,7 +85,7 @@ class _Kernel:
             known = {"across": across}
             check_function(called, Context(extents, totals, known, facts))
 
-    def _extents(self, body: Body, totals: dict[int, str], across: int) -> dict[int, Extent]:
+    def _extents(self, body: RowFunction, totals: dict[int, str], across: int) -> dict[int, Extent]:
         found = {}
         for array, (role, dtype) in enumerate(zip(body.roles, self.sweep.dtypes, strict=True)):
             temporary = array >= self.sweep.temporaries
@@ -101,7 +101,7 @@ class _Kernel:
                 found[array] = Extent(dtype, _ROWS, _N, writes=role in _WRITES)
         return found
 
-    def _check_numbers(self, body: Body) -> None:
+    def _check_numbers(self, body: RowFunction) -> None:
         """Check that the numbers of a body are the same for all elements."""
         roles = zip(body.roles, self.sweep.stretched, strict=False)
         for array, (role, stretched) in enumerate(roles):
@@ -154,13 +154,13 @@ class _Kernel:
 
 def _holds(*pairs: tuple) -> tuple[Form, ...]:
     """Return the facts that the first of each pair is at most the second."""
-    return tuple(fact for pair in pairs for fact in facts_of(Op("<=", pair)))
+    return tuple(fact for pair in pairs for fact in facts_of(IndexOp("<=", pair)))
 
 
-def _calls(body: tuple[Statement, ...]) -> Iterator[Call]:
+def _calls(body: tuple[Statement, ...]) -> Iterator[FunctionCall]:
     """Yield all calls in statements."""
     for s in body:
-        if isinstance(s, Call):
+        if isinstance(s, FunctionCall):
             yield s
         for inner in (getattr(s, "body", ()), getattr(s, "otherwise", ())):
             yield from _calls(inner)

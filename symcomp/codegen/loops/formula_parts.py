@@ -10,7 +10,7 @@ from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
 
 
 @record
-class Part:
+class FormulaPart:
     """A formula that computes some values of another one, the whole.
 
     Attributes
@@ -29,7 +29,7 @@ class Part:
     results: tuple[int, ...]
 
 
-def parts_of(formula: Formula, patterns: Sequence[Pattern]) -> list[Part]:
+def parts_of(formula: Formula, patterns: Sequence[Pattern]) -> list[FormulaPart]:
     """Return the parts of a formula, in order.
 
     Each part computes the values that need reductions over its axes. Values that a later part needs
@@ -69,7 +69,7 @@ class _Splitter:
         """Return the results of a part: results of the whole, and values that later parts need."""
         return [v for v in sorted(self.shown | self.crossing) if self.phase[v] == phase]
 
-    def part(self, phase: int, patterns: Sequence[Pattern]) -> Part:
+    def part(self, phase: int, patterns: Sequence[Pattern]) -> FormulaPart:
         formula, first = self.formula, self.formula.first_step
         targets = self.targets(phase)
         needed, waiting = set(), [*targets]
@@ -94,7 +94,7 @@ class _Splitter:
             tuple(Result(number[v]) for v in targets),
         )
         shapes = tuple(patterns[v] for v in inputs)
-        return Part(own, shapes, tuple(inputs), tuple(literals), tuple(targets))
+        return FormulaPart(own, shapes, tuple(inputs), tuple(literals), tuple(targets))
 
     def _is_computed(self, value: int, phase: int) -> bool:
         if value < self.formula.first_step:

@@ -18,7 +18,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from symcomp.codegen.loopir.kernel import Body, Kept, LogReduction, Loops, Nests, Part, Sweep
+from symcomp.codegen.loopir.kernel import (
+    Kept,
+    LogReduction,
+    Loops,
+    NestPart,
+    Nests,
+    RowFunction,
+    Sweep,
+)
 from symcomp.codegen.printers.c_text import function_text
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Literal
@@ -154,7 +162,7 @@ def _table(name: str, entries: Iterable[int]) -> str:
     return f"static const uint8_t {_SELF}_{name}[] = {{{_numbers(entries) or 0}}};"
 
 
-def _body(body: Body, roles: int) -> str:
+def _body(body: RowFunction, roles: int) -> str:
     return f"{{{_LOOPS}_{body.function}, {_SELF}_role{roles}}}"
 
 
@@ -207,7 +215,7 @@ def _filled(nests: Nests, number: int, kept: Kept) -> str:
     )
 
 
-def _call(nests: Nests, name: str, part: Part) -> list[str]:
+def _call(nests: Nests, name: str, part: NestPart) -> list[str]:
     """Call the kernel of a part, with its arrays."""
     rank, given = nests.rank, nests.given
     pointers, rows = [], []

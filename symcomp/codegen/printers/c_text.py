@@ -10,26 +10,25 @@ import numpy as np
 
 from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, STORED, converted, scalar_text
 from symcomp.codegen.loopir.ir import (
+    Accumulate,
     Accumulators,
-    Apply,
-    Call,
+    ApplyScalar,
     Convert,
     CopyTable,
     Counter,
     Define,
-    Function,
+    FunctionCall,
     Get,
     Guard,
     If,
     Index,
-    Join,
+    KernelFunction,
     Kind,
     Let,
     Load,
     Loop,
     MergeSums,
     MoveTable,
-    Number,
     Pointer,
     Position,
     Prefetch,
@@ -43,6 +42,7 @@ from symcomp.codegen.loopir.ir import (
     Stride,
     Value,
     Var,
+    ZeroOrOne,
 )
 
 # Adds a line to the text.
@@ -56,7 +56,7 @@ _BINDING |= dict.fromkeys(("*", "//", "%"), 5)
 _SPELLED = {"and": "&&", "//": "/"}
 
 
-def function_text(function: Function, prefix: str) -> list[str]:
+def function_text(function: KernelFunction, prefix: str) -> list[str]:
     """Return the lines of a function; all names of a kernel begin with ``prefix``."""
     signature = function.signature
     parameters = [f"{'int' if p in _FLAGS else 'int64_t'} {p}" for p in signature.numbers]
@@ -176,7 +176,7 @@ class Lines:
         for s in body:
             self.statement(s, indent, add)
 
-    def call(self, s: Call, indent: str, add: Add) -> None:
+    def call(self, s: FunctionCall, indent: str, add: Add) -> None:
         arguments = ", ".join([*map(index_text, s.numbers), *s.tables])
         add(f"{indent}{self.prefix}_{s.function}({arguments});")
 
@@ -209,7 +209,7 @@ _STATEMENTS: dict[type, str] = {
     Loop: "loop",
     If: "if_",
     Guard: "guard",
-    Call: "call",
+    FunctionCall: "call",
     MergeSums: "merge_sums",
     Prefetch: "prefetch",
     CopyTable: "copy_table",
@@ -259,7 +259,7 @@ def _load(value: Load) -> str:
     return f"({C_TYPES[value.dtype]}){text}"
 
 
-def _apply(value: Apply) -> str:
+def _apply(value: ApplyScalar) -> str:
     dtypes = tuple(a.dtype for a in value.arguments)
     text = scalar_text(value.function, dtypes, value.dtype)
     assert text is not None
@@ -272,7 +272,7 @@ def _convert(value: Convert) -> str:
     return converted(text, value.value.dtype, value.dtype)
 
 
-def _join(value: Join) -> str:
+def _join(value: Accumulate) -> str:
     """Return an accumulator joined with one more element."""
     form = _join_form(value.reduction, value.total.dtype)
     return form.format(value_text(value.total), value_text(value.value))
@@ -333,10 +333,10 @@ _VALUES: dict[type, Callable[[Any], str]] = {
     Ref: lambda value: value.name,
     Load: _load,
     Get: lambda value: f"{value.accumulators}[{index_text(value.index)}]",
-    Apply: _apply,
+    ApplyScalar: _apply,
     Convert: _convert,
-    Join: _join,
+    Accumulate: _join,
     Start: lambda value: start_text(value.reduction, value.dtype),
-    Number: lambda value: str(value.number),
+    ZeroOrOne: lambda value: str(value.number),
     Primitive: _primitive,
 }

@@ -45,7 +45,7 @@ def _cut(shape: Sequence[int], size: int) -> Iterator[Index]:
             yield (*before, slice(start, start + step), *rest)
 
 
-class Layout:
+class BlockLayout:
     """The operands of one loop, their axes sorted by stride; merged into one axis if all operands
     are contiguous.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.ops.elementwise.elemwise import ScalarOp
-from symcomp.ops.formulas.blocks import Layout, Pattern, block_indices, masked
+from symcomp.ops.formulas.blocks import BlockLayout, Pattern, block_indices, masked
 from symcomp.ops.formulas.formula import (
     Formula,
     Step,
@@ -69,7 +69,7 @@ class Evaluator:
         self._small = _small(formula, every)
         self._body = None
         if self.way != "whole":
-            self._body = Body(formula, self._small, in_rows=self.way == "rows")
+            self._body = BlockProgram(formula, self._small, in_rows=self.way == "rows")
         sizes = [
             np.dtype(formula.dtypes[v]).itemsize for v in (*range(len(patterns)), *self._results)
         ]
@@ -121,12 +121,16 @@ class Evaluator:
         ]
 
     def _in_blocks(
-        self, body: Body, values: Sequence[Any], shape: tuple[int, ...], given: Sequence[Any]
+        self,
+        body: BlockProgram,
+        values: Sequence[Any],
+        shape: tuple[int, ...],
+        given: Sequence[Any],
     ) -> tuple[Any, ...]:
         """Compute block by block; then the steps that use complete reductions."""
         axes = {a for a, one in enumerate(self._pattern) if not one}
         flatten = self.way == "loop" and all(axes <= {*f.axes} for f in body.totals.values())
-        layout = Layout(shape, values, self._patterns, flatten)
+        layout = BlockLayout(shape, values, self._patterns, flatten)
         outputs, places = {}, dict(zip(self._results, given, strict=False))
         for v, p in zip(self._results, self._result_patterns, strict=True):
             if v not in body.late:
@@ -144,7 +148,9 @@ class Evaluator:
         found = {v: layout.restored(z) for v, (z, _) in outputs.items()} | totals.results()
         return self._finish(body, values, found)
 
-    def _finish(self, body: Body, values: Sequence[Any], found: dict[int, Any]) -> tuple[Any, ...]:
+    def _finish(
+        self, body: BlockProgram, values: Sequence[Any], found: dict[int, Any]
+    ) -> tuple[Any, ...]:
         store: list[Any] = [*values, *self._literals]
         for number, step in enumerate(self.formula.steps, len(store)):
             if number in body.late and number not in found:
@@ -157,7 +163,9 @@ class Evaluator:
 class Totals:
     """Reductions accumulated over blocks, in the dtypes of the accumulators."""
 
-    def __init__(self, folds: dict[int, Reduce], dtypes: Sequence[str], layout: Layout) -> None:
+    def __init__(
+        self, folds: dict[int, Reduce], dtypes: Sequence[str], layout: BlockLayout
+    ) -> None:
         self._folds = folds
         self._dtypes = dtypes
         self._layout = layout
@@ -188,7 +196,7 @@ class Totals:
         return found
 
 
-class Body:
+class BlockProgram:
     """The steps of a block: each value in a free buffer, or in an output.
 
     Parameters
@@ -261,7 +269,7 @@ class Body:
         if buffer is not None:
             self._free.setdefault(self._buffers[buffer], []).append(buffer)
 
-    def runner(self, layout: Layout) -> Callable[[list[Any], dict[int, Any]], list[Any]]:
+    def runner(self, layout: BlockLayout) -> Callable[[list[Any], dict[int, Any]], list[Any]]:
         """Return the function that computes a block, from its inputs, literals and the arrays of
         the results, to all values.
         """
