@@ -1,6 +1,6 @@
 # The C of native calls (calls/*.h): what lowered instructions are told of.
 
-cdef extern from "calls/views.h":
+cdef extern from "calls/conditions.h":
     enum:
         ONE_AT
         RANGE_AT
