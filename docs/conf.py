@@ -41,6 +41,7 @@ default_role = "code"
 toc_object_entries = False
 
 html_theme = "furo"
+pygments_style, pygments_dark_style = "friendly", "monokai"
 html_title = "symcomp"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -49,7 +50,9 @@ html_css_files = ["site.css"]
 def without_last_line(app: Sphinx, page: nodes.document) -> None:
     """Drop the empty line that ends each session: the tests need it, readers do not."""
     for block in page.findall(nodes.literal_block):
-        block.children[:] = [nodes.Text(block.astext().rstrip("\n"))]
+        text = block.astext().rstrip("\n")
+        block.children[:] = [nodes.Text(text)]
+        block.rawsource = text  # Sphinx highlights a block only if this is its text
 
 
 def setup(app: Sphinx) -> None:
