@@ -122,7 +122,7 @@ def machines(case: Case, inputs: list[Any]) -> list[PythonMachine]:
     found = []
     for fused in (False, True):
         graph = FunctionGraph(inputs, case.symbolic(*inputs))
-        left_out = set() if fused else {"picks", "fusion"}
+        left_out = set() if fused else {"labels", "fusion"}
         rewrite(graph, lambda tags, without=left_out: "fast_run" in tags and not tags & without)
         found.append(PythonMachine(lower(graph)))
     return found

@@ -219,5 +219,6 @@ def _column(x: Any) -> Any:
     return DimShuffle(1, (0, "x"))(x)
 
 
-PICKS = RuleSet([gather_labels, scatter_labels], ["picks"])
-LENGTHS = RuleSet([lengths_of_inputs], ["picks"])
+# "picks" is an older name of the tag.
+LABELS = RuleSet([gather_labels, scatter_labels], ["labels", "picks"])
+LENGTHS = RuleSet([lengths_of_inputs], ["labels", "picks"])

@@ -18,7 +18,7 @@ from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine, Known
 from symcomp.rewrite.extremes import EXTREMES
 from symcomp.rewrite.fusion import fuse
-from symcomp.rewrite.gather_labels import LENGTHS, PICKS
+from symcomp.rewrite.gather_labels import LABELS, LENGTHS
 from symcomp.rewrite.gathers import fuse_gathers, has_gathers
 from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.inline import INLINE_RULES
@@ -69,7 +69,7 @@ STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
 SPECIALIZED = RuleSet([*SPECIALIZE, *MATRIX_PRODUCTS], FULL) + NAN_UNSAFE_MATRIX_PRODUCTS
 BLAS = RuleSet(BLAS_RULES, FULL)
 IN_RANGE = RuleSet(EXTREMES, FULL)
-PICKED, COMPARED = RuleSet(PICKS, FULL), RuleSet(LENGTHS, FULL)
+READ_BY_LABEL, COMPARED = RuleSet(LABELS, FULL), RuleSet(LENGTHS, FULL)
 
 
 @record
@@ -109,7 +109,7 @@ PHASES = (
     Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
     Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
-    Phase("picks", "labels are read in passes over rows", PICKED),
+    Phase("labels", "labels are read in passes over rows", READ_BY_LABEL),
     Phase("lengths", "lengths are compared where values come from", COMPARED),
     Phase("extremes", "no part of a product leaves the range if the product does not", IN_RANGE),
     Phase("fusion", "scalar functions of the same elements are one loop", RuleSet([]), FULL, fuse),

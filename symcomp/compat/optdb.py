@@ -27,7 +27,7 @@ from symcomp.rewrite.trace import Firing
 # Positions of phases in Theano's order.
 POSITIONS = {
     "merge": 0.0, "inline": 0.4, "canonicalize": 1.0, "stabilize": 1.5, "scan": 1.6,
-    "specialize": 2.0, "blas": 2.5, "picks": 3.0, "lengths": 4.0, "fusion": 49.0,
+    "specialize": 2.0, "blas": 2.5, "labels": 3.0, "lengths": 4.0, "fusion": 49.0,
 }  # fmt: skip
 # Parts of Theano's optdb, and the phase that applies their rules.
 PARTS = {
