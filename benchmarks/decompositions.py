@@ -45,7 +45,7 @@ def arguments(n, dtype):
     return [x.astype(dtype) for x in (s, np.linalg.cholesky(s), a, rng.normal(size=n))]
 
 
-# Of a library that has the names of NumPy, and those of SciPy in ``scipy``.
+# Functions of a library that has the names of NumPy, and those of SciPy in ``scipy``.
 FORMS = {
     "cholesky(s)": lambda np, scipy, s, c, a, b: np.linalg.cholesky(s),
     "solve(a, b)": lambda np, scipy, s, c, a, b: np.linalg.solve(a, b),

@@ -3,7 +3,7 @@
     python benchmarks/figures.py FILE.jsonl [FILE.jsonl ...]
 
 The files hold lines as benchmarks/runner.py prints them, from symcomp and its peers, measured on
-one machine in one sitting. Of several figures of a peer for a task the best counts. What lies
+one machine in one sitting. If a peer has several figures for a task, the best counts. The text
 between the two marks in docs/speed.md is written anew, and so are the pictures in docs/images.
 """
 

@@ -55,13 +55,13 @@ def symbolic_layer_norm(x: Any, y: Any) -> list[Any]:
 
 
 def softmax(x: Any) -> Any:
-    """Of the rows."""
+    """Return softmax of the rows."""
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 
 
 def cross_entropy(x: Any, y: Any) -> Any:
-    """Of softmax(x) and distributions y, and its gradient."""
+    """Return the cross-entropy of softmax(x) and distributions y, and its gradient."""
     p = softmax(x)
     return -(y * np.log(p)).sum() / len(x), (p * y.sum(axis=1, keepdims=True) - y) / len(x)
 

@@ -64,7 +64,7 @@ def reduction(name, axis, kind="float64"):
 
 
 def softmax(kind):
-    """Of the rows of a matrix."""
+    """Return softmax of the rows of a matrix."""
     steps = (
         Step(Reduce(REDUCTIONS["max"], (1,)), (0,), kind),
         Step(row("sub"), (0, 1), kind),

@@ -10,7 +10,7 @@ densities: CPU seconds from a built model to the first log density and gradient,
     (threads and processes that compile count), and the least microseconds a call of many batches.
 sampling: CPU seconds of `pm.sample(500, tune=500, chains=2, cores=1)`, cold and warm.
 nuts: effective draws a second of sampling, the smallest of all variables, of `sample_nuts`, PyMC's
-    NUTS and nutpie; compiling is not counted. Of one model the samplers take turns.
+    NUTS and nutpie; compiling is not counted. The samplers take turns on each model.
 """
 
 from __future__ import annotations

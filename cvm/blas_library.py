@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-# As wheels of NumPy and SciPy call it; with integers of 64 bits its routines have other names.
+# The name in wheels of NumPy and SciPy; with integers of 64 bits its routines have other names.
 OPENBLAS, WIDE = "scipy-openblas", "USE64BITINT"
 FOLDERS, FILES = ("../numpy.libs", ".dylibs"), "libscipy_openblas64_*"
 

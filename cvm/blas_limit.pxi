@@ -56,7 +56,7 @@ cdef class BlasLibrary:
 
 @cython.auto_pickle(False)
 cdef class BlasLimit:
-    """A reentrant context in which BLAS uses a number of threads. Of several limits in force at once,
+    """A reentrant context in which BLAS uses a number of threads. If several limits are in force,
     the last that began decides.
 
     Parameters

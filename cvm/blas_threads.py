@@ -1,7 +1,7 @@
 """How many threads BLAS uses while compiled functions run.
 
 The number is one for the whole process, and BLAS reads it when a product begins: it is set when a
-function begins and set back when it ends. Of several that run at once, the last that began decides.
+function begins and set back when it ends. If several run at once, the last that began decides.
 """
 
 from __future__ import annotations

@@ -267,7 +267,7 @@ cdef extern from "calls/kernels.h":
 cdef extern from "loops/draws.h":
     kernel_function draw_uniform_64, draw_uniform_32, draw_normal_64, draw_normal_32
     kernel_function draw_exponential_64, draw_exponential_32, draw_gamma_64, draw_gamma_32
-    # Of the NumPy whose distributions these are.
+    # The version of the NumPy whose distributions these are.
     const char *SYMCOMP_NUMPY
 
 cdef extern from "calls/draws.h":

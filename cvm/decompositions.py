@@ -31,9 +31,9 @@ from symcomp.ops.linalg.svd import SVD, SingularValues
 from symcomp.vm.program import Instruction
 
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
-# Of solve, in decompositions.h.
+# The options of solve, in decompositions.h.
 STRUCTURES = ("general", "positive_definite", "symmetric", "hermitian")
-# Of svd, in eigen_svd.h.
+# The options of svd, in eigen_svd.h.
 VALUES, SHORT_SIDES, WHOLE_SIDES = 0, 1, 2
 
 

@@ -4,7 +4,7 @@ cdef enum:
     CALLS_IN_A_ROW = 64
     # At most this many inputs are described on the C stack; others have memory of their own.
     FEW_INPUTS = 32
-    # As many results lie there.
+    # The number of results there.
     FEW_RESULTS = 32
 
 
@@ -223,7 +223,7 @@ cdef class Caller:
         cdef Py_ssize_t k
         for k in range(n_calls):
             results = self._call(None, None, False) if self._calls is None else self._timed(None, None)
-            # As in loops of Python, Ctrl-C has its turn, and so have other threads.
+            # Give Ctrl-C and other threads their turn, as loops of Python do.
             PyErr_CheckSignals()
             if k % CALLS_IN_A_ROW == 0:
                 with nogil:

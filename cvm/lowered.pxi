@@ -90,7 +90,7 @@ cdef unsigned int bits(flags):
 
 
 cdef enum:
-    # Of lengths, strides, dilations and paddings: products of two of them fit an int64.
+    # The largest length, stride, dilation and padding: products of two of them fit an int64.
     LARGEST_OF_WINDOWS = 2147483647
 
 

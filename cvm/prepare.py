@@ -64,13 +64,13 @@ from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 from symcomp.vm.reserve import Reserve
 
-# Of what the machine compares lengths with.
+# The largest number that the machine compares lengths with.
 LARGEST_INT = 2**31 - 1
-# As many lengths are looked at together.
+# The most lengths that are looked at together.
 MOST_PIECES = 36
-# Of images: see windows.h.
+# The most axes of images: see windows.h.
 MOST_SPATIAL_AXES = 3
-# Of what chains of products have (see products.h).
+# The most factors of chains of products (see products.h).
 MOST_FACTORS = 64
 
 

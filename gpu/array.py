@@ -75,13 +75,13 @@ class DeviceArray:
 
     @property
     def address(self) -> int:
-        """Of the first element, on the device."""
+        """The address of the first element, on the device."""
         return self.memory.address + self.offset
 
     def part(self, key: tuple[Any, ...]) -> DeviceArray:
         """Return a view: ``self[key]`` for numbers, slices, None and at most one ellipsis."""
         shadow = np.lib.stride_tricks.as_strided(np.empty(1, self.dtype), self.shape, self.strides)
-        # Of one element NumPy makes a number, not a view, unless there is an ellipsis.
+        # NumPy makes a number of one element, not a view, unless there is an ellipsis.
         view = shadow[key if Ellipsis in key else (*key, Ellipsis)]
         start = view.__array_interface__["data"][0] - shadow.__array_interface__["data"][0]
         offset = self.offset + (start if view.size else 0)

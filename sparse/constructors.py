@@ -115,8 +115,8 @@ def csm_properties(csm: Any) -> tuple[Any, Any, Any, Any]:
     """Return ``(data, indices, indptr, shape)`` of a sparse matrix.
 
     Only ``data`` is differentiated: its gradient is a matrix with the pattern of ``csm``. Indices
-    are sorted, and without duplicates, whatever the value was. Of a COO matrix the second and third
-    are the rows and columns of the entries.
+    are sorted, and without duplicates, whatever the value was. For COO the second and third are
+    the rows and columns of the entries.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Functions of the stored entries of a sparse matrix, which keep its pattern.
 
-They are "structured": functions of the entries and of the pattern. Of those with f(0) = 0 (``sin``,
-``sqrt``) they are functions of the matrix too, and have NumPy's names; the others are called
+They are "structured": functions of the entries and of the pattern. Functions with f(0) = 0
+(``sin``, ``sqrt``) are functions of the matrix, too, and have NumPy's names; the others are called
 ``structured_exp`` and the like.
 """
 

@@ -87,7 +87,7 @@ class DisconnectedInputError(SymcompError, ValueError):
 class NullTypeGradError(SymcompError, TypeError, ValueError):
     """A gradient passes through a place where the derivative is undefined or not implemented.
 
-    Of these, Theano's ``grad`` raises a TypeError and its ``Rop`` a ValueError.
+    In such places Theano's ``grad`` raises a TypeError and its ``Rop`` a ValueError.
     """
 
 

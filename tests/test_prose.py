@@ -50,6 +50,14 @@ def test_phrases(prose: ModuleType, tmp_path: Path, phrase: str) -> None:
     assert found(prose, tmp_path, "a.py", f'raise ValueError("{text}")\n') == [(1, rule)]
 
 
+def test_partitives(prose: ModuleType, tmp_path: Path) -> None:
+    rule = 'a sentence starts with "Of"'
+    assert found(prose, tmp_path, "a.py", "# Of several limits, the last decides.\n") == [(1, rule)]
+    assert found(prose, tmp_path, "a.h", "/* The loop ends. Of two, one. */\n") == [(1, rule)]
+    assert found(prose, tmp_path, "a.md", "Text.\nOf two, one.\n") == [(2, rule)]
+    assert found(prose, tmp_path, "a.py", "# The last of several limits decides.\n") == []
+
+
 def test_phrase_across_lines(prose: ModuleType, tmp_path: Path) -> None:
     rule = '"what is" is no subject'
     assert found(prose, tmp_path, "a.py", "x = 1\n# Keep what\n# is needed.\n") == [(2, rule)]

@@ -27,6 +27,8 @@ PHRASES = re.compile(
     r"|somebody|nobody|anybody|everybody|whoever)\b",
     re.IGNORECASE,
 )
+# A partitive before its noun: "Of several limits, the last decides".
+PARTITIVE = re.compile(r"(?:^|[.:;] )(Of [a-z])")
 PRONOUNS = frozenset(
     "he hers his it its itself nothing she such that their theirs them these they this those what"
     " whatever which who whom whose".split()
@@ -110,6 +112,9 @@ def check(text: Text) -> Iterator[tuple[int, str, str]]:
     for found in PHRASES.finditer(joined):
         excerpt = joined[max(0, found.start() - 30) : found.end() + 30].strip()
         yield text.line_at(found.start()), f'"{found[0].lower()}" is no subject', excerpt
+    for found in PARTITIVE.finditer(joined):
+        excerpt = joined[found.start(1) : found.end() + 50].strip()
+        yield text.line_at(found.start(1)), 'a sentence starts with "Of"', excerpt
     if text.kind == "prose":
         return
     first = _FIRST_WORD.match(joined)

@@ -56,7 +56,7 @@ def failure(
     """Add to an exception the node that was computed when it was raised; return the full
     description.
 
-    Of a loop, what its step told is repeated in the details, and the exception says only where the
+    For a loop, the details repeat the message of its step, and the exception says only where the
     loop is. With ``config.exception_verbosity="high"`` the exception tells the details, too.
 
     Parameters

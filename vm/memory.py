@@ -1,7 +1,7 @@
 """How much memory a program needs: which value lies in which buffer, from when to when.
 
 Counted are the arrays that hold values of variables; what an op needs for itself while it computes
-is not. Of an ifelse both branches are counted, so the figures are upper bounds there.
+is not. Both branches of an ifelse are counted, so the figures are upper bounds there.
 """
 
 from __future__ import annotations

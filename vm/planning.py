@@ -80,7 +80,7 @@ def _comparing(
 
 #: By the class of the op; subclasses are planned as their base class.
 Plannings = Mapping[type[Op], Planning]
-#: Of ops that are in no table: each result gets a new array, and nothing proves it to succeed.
+#: For ops that are in no table: each result gets a new array, and may fail to be computed.
 UNPLANNED = Planning()
 
 

@@ -66,7 +66,7 @@ class _Pool:
 
     def __init__(self, key: Callable[[Variable], Any]) -> None:
         self._key = key
-        # By dtype and static shape; only where one is asked for are the lengths looked up.
+        # By dtype and static shape; lengths are looked up only where one is asked for.
         self._unsorted: dict[Any, list[tuple[int, Variable]]] = {}
         self._sorted: dict[Any, list[int]] = {}
 

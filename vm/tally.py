@@ -125,7 +125,7 @@ class _Times:
 
     @property
     def mean(self) -> float:
-        """Of usual runs."""
+        """The mean time of runs after the first."""
         return self._steady / max(self.n - 1, 1)
 
 

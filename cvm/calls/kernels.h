@@ -21,7 +21,7 @@ typedef struct {
     int64_t early;
 } KernelCode;
 
-/* Of this much work, code that has not been optimized would take longer than optimizing it. */
+/* From this much work on, code that is not optimized takes longer than optimizing it does. */
 static const double WORTH_WAITING = 5e7;
 
 /* Set by the module: wait until the kernel of a Code (codegen/compiler/early.py) is the optimized one. */

@@ -27,7 +27,7 @@ typedef struct {
     int64_t first, stride;
 } Rows;
 
-/* Of a loop that may end early: rows that grow with its steps, of a state or a stack. */
+/* Rows that grow with the steps of a loop that may end early, of a state or a stack. */
 typedef struct {
     int storage, type, ndim;
     int64_t depth, row_bytes;

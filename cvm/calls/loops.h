@@ -320,7 +320,7 @@ static LoopCall *loop_params(Planner *p, LoopPlan *l, Segment *root, LoopCall *c
     return c;
 }
 
-/* Of a loop that may end early: give the rows of the steps that were done, whose number is guarded. */
+/* Give the rows of the steps that a loop that may end early did; their number is guarded. */
 static int give_grown(Planner *p, const LoopPlan *l)
 {
     const LoopSpec *s = l->spec;

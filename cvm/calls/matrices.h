@@ -9,7 +9,7 @@
 #include "../linalg/refined_solve.h"
 #include "../thread_pool.h"
 
-/* Of a matrix with this product of sides and shorter side, decompositions use the threads of BLAS. */
+/* Decompositions use the threads of BLAS from this product of a matrix's sides and shorter side on. */
 static const double WORTH_THREADS_OF_BLAS = 1e9;
 /* Stacks of less work are decomposed by one thread. */
 static const double WORK_WORTH_SHARING = 1e5;

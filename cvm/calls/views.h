@@ -38,7 +38,7 @@ static inline int64_t bound_value(const Bound *b, const Frame *frame)
     return b->input < 0 ? b->value : *(const int64_t *)data_at(frame, &b->place);
 }
 
-/* Of an axis of n: how many elements, the first, and the step; 0 if that is an error. */
+/* Read a slice of an axis of n: its length, first element and step; return 0 for an error. */
 static int read_slice(const Entry *e, const Frame *frame, int64_t n, int64_t *length,
                       int64_t *start, int64_t *step)
 {

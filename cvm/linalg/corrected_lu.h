@@ -50,12 +50,12 @@ static const double NOISE = 0x1p-80;
 #ifndef UNIT_ROUNDOFF
 #define UNIT_ROUNDOFF 0x1p-53
 #endif
-/* Of sums of fewer terms, loops are quicker than BLAS. */
+/* Loops are faster than BLAS for fewer products of numbers, and for fewer rows to factor. */
 enum { FEW_NUMBERS = 512, FEW_ROWS_TO_FACTOR = 8 };
 
 /* -- powers of two */
 
-/* As of frexp, whose calls would take most of the time. */
+/* Return the exponent that frexp returns, whose calls would take most of the time. */
 static inline int64_t exponent(double x)
 {
     uint64_t bits;
@@ -68,7 +68,7 @@ static inline int64_t exponent(double x)
     return e;
 }
 
-/* x 2^power. */
+/* Return x 2^power. */
 static inline double shifted(double x, int64_t power)
 {
     const uint64_t bits = (uint64_t)(power + 1023) << 52;

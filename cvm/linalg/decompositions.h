@@ -223,7 +223,7 @@ static int solve(const struct decomposition *d, struct arena *arena)
 
 /* -- determinants */
 
-/* As a number, near 1, and a power of two. */
+/* A number near 1, times a power of two. */
 struct scaled {
     double z[2];
     int64_t power;

@@ -141,7 +141,7 @@ static void call_eig(int kind, blas_int n, void *a, void *w, void *v, struct wor
          &s->length, info);
 }
 
-/* Of real matrices: w from its parts; two columns of v are the parts of two conjugate vectors. */
+/* Eigenvalues of real matrices from their parts; two columns of v are the parts of two conjugate vectors. */
 static void scatter_pairs(const struct decomposition *d, int64_t i, const void *parts,
                           const void *columns)
 {
@@ -233,7 +233,7 @@ static void prepare_svd(struct arena *arena, int kind, int sides, int64_t m, int
     x->s = take(arena, k * real_size(kind));
     x->u = sides ? take(arena, m * columns_of_u * size) : NULL;
     x->v = sides ? take(arena, x->rows_of_v * n * size) : NULL;
-    /* As its documentation says, of which there are two versions for values alone. */
+    /* The length that the documentation gives, which differs between versions for values alone. */
     if (is_complex(kind))
         x->space.reals = take(arena, k * MAX(5 * k + 7, 2 * MAX(m, n) + 2 * k + 1) *
                                          real_size(kind));
@@ -390,7 +390,7 @@ static int adjugate(const struct decomposition *d, struct arena *arena)
 
 /* -- least squares */
 
-/* Of m rows and n columns, and k right sides. */
+/* A system of m rows and n columns, with k right sides. */
 struct lstsq {
     int kind;
     blas_int m, n, k, tall, rank;
@@ -434,7 +434,7 @@ static void prepare_lstsq(struct arena *arena, const struct decomposition *d, st
     x->space.integers = take_integers(arena, element_of(integers, 0));
 }
 
-/* Of one system: z, the squares of the lengths of b - a z, the rank, the singular values. */
+/* Solve one system: z, the squares of the lengths of b - a z, the rank, the singular values. */
 static int least_squares(const struct decomposition *d, struct arena *arena)
 {
     const int kind = d->kind;

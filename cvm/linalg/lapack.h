@@ -44,7 +44,7 @@ enum routine {
     GELSD, ROUTINES
 };
 
-/* By the kind of numbers. */
+/* The addresses, by routine and kind of numbers. */
 static void *routine_of[ROUTINES][4];
 
 #define CALL(NAME, ROUTINE, kind) ((NAME##_routine *)routine_of[ROUTINE][kind])

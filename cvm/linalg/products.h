@@ -98,7 +98,7 @@ static inline product_function *function_that_multiplies(char kind, int64_t size
 
 /* The order of fewest multiplications for n matrices, matrix i of length[i] rows and length[i + 1]
    columns: n - 1 products, each the two values that it takes, of which the first n are the matrices
-   and the others the products before. Of equally good orders the one that splits last. */
+   and the others the products before. Equally good orders: the one that splits last. */
 static inline void best_order(int n, const int64_t *length, int *order)
 {
     unsigned __int128 cost[MOST_FACTORS][MOST_FACTORS];

@@ -255,7 +255,7 @@ static const struct {
     {"svd", svd},
 };
 
-/* By its name; NULL: there is none. */
+/* Return the function of this name, or NULL. */
 static decompose *decomposition_named(const char *name)
 {
     for (size_t i = 0; i < sizeof DECOMPOSITIONS / sizeof *DECOMPOSITIONS; i++)

@@ -19,11 +19,11 @@ enum { FEW_ROWS = 16 };
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
-/* As arrays of vectors must stay in registers. */
+/* Loops are unrolled, because arrays of vectors must stay in registers. */
 #define UNROLL _Pragma("GCC unroll 64")
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* As rows, `ld` apart. */
+/* A matrix in rows, `ld` apart. */
 #define SLICE(ld) (LARGEST_SLICE / ((ld) * (int64_t)sizeof(T)) + 1)
 
 #define T float

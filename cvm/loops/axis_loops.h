@@ -1,5 +1,5 @@
 /* Functions along an axis: running sums and products, recurrences, positions of the largest,
-   ranges. Of an array there are an address, and the bytes from one element to the next along the
+   ranges. An array is given by its address, and by the bytes from one element to the next along the
    axis and from one line to the next. */
 #ifndef SYMCOMP_AXIS_LOOPS_H
 #define SYMCOMP_AXIS_LOOPS_H
@@ -46,7 +46,7 @@
     RUN(sums_##NAME, X, Z, given, last + given)                                                    \
     RUN(products_##NAME, X, Z, given, last * given)
 
-/* By parts: C's product of complex numbers looks for infinities, NumPy's does not. */
+/* Multiply the parts: C's product of complex numbers looks for infinities, NumPy's does not. */
 #define COMPLEX_PRODUCT(NAME, T, REAL)                                                             \
     static inline T NAME(T x, T y)                                                                 \
     {                                                                                              \
@@ -144,7 +144,7 @@ enum { AHEAD = 8192 };
        now, which it then becomes; or is NaN, which is `strange`. */                               \
     static EACH_PROCESSOR int better_##NAME(int64_t count, const T *x, T *best, int *strange)      \
     {                                                                                              \
-        /* As many as stay in registers, with their positions. */                            \
+        /* The values that stay in registers, with their positions. */                            \
         enum { LANES = sizeof(T) == 8 ? 24 : SIDE_BY_SIDE };                                       \
         T side[LANES], odd[LANES];                                                                 \
         const T last = *best;                                                                      \
@@ -195,7 +195,7 @@ enum { AHEAD = 8192 };
         }                                                                                          \
         return 0;                                                                                  \
     }                                                                                              \
-    /* Of one line: the chunk that holds the best, then where in it. */                            \
+    /* One line: find the chunk that holds the best, then its place in it. */                       \
     static int64_t line_##NAME(int64_t n, const char *x, int64_t x_step)                           \
     {                                                                                              \
         T buffer[CHUNK + SIDE_BY_SIDE], best = *(const T *)x;                                      \

@@ -1,5 +1,5 @@
 /* Elements moved from one array to another: set or added, along axes, or at positions in a table.
-   Of an array there are an address, and the bytes from one element to the next along each axis. */
+   An array is given by its address, and by the bytes from one element to the next along each axis. */
 #ifndef SYMCOMP_MOVES_H
 #define SYMCOMP_MOVES_H
 

@@ -15,7 +15,7 @@ enum { IN_BLOCK = 8 };   /* vectors */
 /* The lanes that are set in a mask, as bits. */
 #define LANES_OF(T, mask)                                                                          \
     (sizeof(T) == 4 ? _mm256_movemask_ps((__m256)(mask)) : _mm256_movemask_pd((__m256d)(mask)))
-/* Of each kind: whether one of two is NaN, and the better one, which WHICH and SIGN say. */
+/* For each kind: whether one of two numbers is NaN, and the better one, which WHICH and SIGN say. */
 #define ODD_f4(x, y) _mm256_cmp_ps(x, y, _CMP_UNORD_Q)
 #define ODD_f8(x, y) _mm256_cmp_pd(x, y, _CMP_UNORD_Q)
 #define ODD_i(x, y) _mm256_setzero_si256()

@@ -258,7 +258,7 @@ static SeenShapes *seen_shapes(Counts *c, int position, const Operand *const *op
 
 /* ---- kept segments */
 
-/* Of the calls of a segment: times by the instruction that they are of. */
+/* The times of the calls of a segment, by instruction. */
 typedef struct SegmentTimes {
     Times *times;           /* by mark */
     int *mark_of;           /* by call */
@@ -281,7 +281,7 @@ static SegmentTimes *times_of(Segment *s)
         return NULL;
     for (i = 0; i < s->n_calls; i++) {
         int mark = mark_of_call(s, i);
-        /* Of an instruction with checkpoints, the first mark. */
+        /* An instruction with checkpoints has several marks: take the first. */
         while (mark > s->first_own_mark && s->marks[mark - 1].position == s->marks[mark].position)
             mark--;
         t->mark_of[i] = mark;

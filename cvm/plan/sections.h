@@ -13,7 +13,7 @@ enum {
     MOST_SIMULATED = 64
 };
 
-/* Of the time of the calls one after another, a section takes at most this part, or there is none. */
+/* A section must take at most this part of the time of its calls one after another. */
 static const double WORTH_A_SECTION = 0.85;
 /* Sections, whose values stay for their whole length, may enlarge the arena by this factor, and bytes. */
 static const double MOST_GROWTH = 2;
@@ -21,7 +21,7 @@ static const int64_t FREE_GROWTH = 32 << 20;
 /* A call that shares its own work among threads gains this part of each further thread: it begins and
    ends with all of them, and products read one factor several times. */
 static const double GAIN_OF_THREADS = 0.7;
-/* Of a unit of work. Products and decompositions say themselves how long they take. */
+/* The time of a unit of work. Products and decompositions say themselves how long they take. */
 static const double NANOSECONDS_OF_WORK = 0.5, NANOSECONDS_OF_CALL = 50;
 
 /* For tests: make a section of every stretch of calls that may be one, however short they are. */
@@ -47,7 +47,7 @@ static int mark_of_call(const Segment *s, int call)
         else
             high = middle - 1;
     }
-    /* Of several marks with as many calls, the last one makes the next call. */
+    /* If several marks have equally many calls, the last one makes the next call. */
     return low;
 }
 

@@ -108,7 +108,7 @@ static int has_result(const Segment *s, int j)
     return 0;
 }
 
-/* Of a nested program: results are computed in the caller's memory, where that is possible, and
+/* Results of a nested program are computed in the caller's memory, where that is possible, and
    copied there otherwise. */
 static ResultKind nested_result_kind(const Segment *s, const Operand *x, int j)
 {

@@ -73,7 +73,7 @@ static void OF_INDEX(check_rows)(SparseWork *w, int64_t first, int64_t end, int 
             continue;
         falls = OF_INDEX(count_falls)(indices + begin, indptr[stop] - begin, w->x.columns);
         for (; i < stop; i++) {
-            /* Of rows without entries, and of the first that has some, no two indices were compared. */
+            /* In rows without entries, and in the first with some, no two indices were compared. */
             const int64_t k = indptr[i];
             if (k > begin && k < (int64_t)indptr[i + 1])
                 falls -= indices[k] <= indices[k - 1];

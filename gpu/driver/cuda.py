@@ -225,7 +225,7 @@ class CudaDriver(Driver):
         self._staging: list[np.ndarray] = []
         self._free_staging: dict[int, list[np.ndarray]] = {}
         self._arrivals: list[tuple[np.ndarray, np.ndarray]] = []
-        # Of profiles: an event at a known time, and work with the events around it.
+        # For profiles: an event at a known time, and work with the events around it.
         self._clock: Any = None
         self._clock_start = 0
         self._times: list[tuple[Timeline, str, str, int, Any, Any]] = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # The kinds of the calls of plans.
 KINDS = {"launch": "kernel", "copy": "copy", "clear": "clear"}
-# Of events, the last are kept.
+# The most events that are kept: the last ones.
 MOST_EVENTS = 1 << 16
 
 

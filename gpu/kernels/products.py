@@ -19,7 +19,7 @@ TILE, SQUARE, DEPTH = 64, 4, 16
 # Rows and columns between the results of a thread.
 GAP = TILE // SQUARE
 THREADS = GAP * GAP
-# Of the grid along its third axis.
+# The most blocks of a grid along its third axis.
 MOST_BATCHES = 65535
 #: The C type that products are computed in, by dtype; those of integers wrap around.
 WORK = {

@@ -51,7 +51,7 @@ def seen(x: Operand, shadow: np.ndarray, view: np.ndarray) -> Operand:
 def part_of(x: Operand, pattern: Any, values: Sequence[Any]) -> Operand:
     """Return the view that an index expression without arrays makes."""
     shadow, key = shadow_of(x), fill_pattern(pattern, values)
-    # Of one element NumPy makes a number, not a view, unless there is an ellipsis.
+    # NumPy makes a number of one element, not a view, unless there is an ellipsis.
     return seen(x, shadow, shadow[key if Ellipsis in key else (*key, Ellipsis)])
 
 

@@ -113,7 +113,7 @@ PHASE = Phase(
     "device_loops", "loops of regions are computed on devices", RuleSet([]), ("devices", *FULL),
     prepare_loops, is_needed, sweeps_bodies=True,
 )  # fmt: skip
-# Of two phases after one, that of the feature offered later comes first.
+# If two phases come after one, that of the feature offered later comes first.
 FEATURE = Feature(
     "device loops",
     (("fusion", PHASE),),

@@ -304,7 +304,7 @@ def _half_turns(leaf: Any, rows: Rows, momenta: Any, end: Point, variance: Any) 
     begins = T.and_(T.gt(number, top - complete), T.le(number, top))
     last = end.momentum
     turning = T.and_(begins, _turns(momenta - rows.sums, rows.first, last, variance))
-    # Of two halves, each with the first point of the other: the second begins one row higher.
+    # Each half is checked with the first point of the other: the second begins one row higher.
     first, second = rows.first[:-1], rows.first[1:]
     before, sums, sums_before = rows.before[1:], rows.sums[1:], rows.sums[:-1]
     whole = T.and_(begins[:-1], begins[1:])

@@ -25,7 +25,7 @@ from symcomp.vm.program import Program
 from symcomp.vm.tally import Counted
 
 AFTER, BEFORE = "after rewriting", "before rewriting"
-# Of a graph with more nodes only the last ones are drawn.
+# The most nodes that are drawn: the last ones.
 MOST_DRAWN = 1500
 LONGEST_LABEL, LONGEST_C = 34, 20_000
 TIME, MEMORY, RUNS = (

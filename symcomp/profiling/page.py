@@ -13,7 +13,7 @@ from symcomp.profiling.text import duration, shapes, shortened, size
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
-# Of longer programs only the slowest instructions are drawn.
+# The most instructions that are drawn: the slowest ones.
 MOST_DRAWN = 1500
 MEASURES = (
     Measure("time", duration),

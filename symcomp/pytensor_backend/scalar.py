@@ -90,7 +90,7 @@ ROWS: dict[type, Row] = {
 }
 
 
-#: Of libraries that are not imported here: module and class -> function.
+#: The functions for ops of libraries that are not imported here, by module and class.
 NAMED = {
     ("pymc.distributions.dist_math", "I0e"): _of_one_dtype("i0e", False),
     ("pymc.distributions.dist_math", "I1e"): _of_one_dtype("i1e", False),

@@ -4,7 +4,7 @@ A state of PyTensor is a buffer: rows that the loop starts from, and room for ro
 or for the last of them alone. symcomp's loop makes its rows itself; of a buffer it reads the first.
 
 * A state with outputs at each step (mit-sot, sit-sot) is a traced state.
-* Of a buffer in which rows are read and written before and behind each other (mit-mot), the rows
+* A buffer in which rows are read and written before and behind each other (mit-mot): the rows
   around step t are a window: the newest is row t + k of the buffer, the k before it are carried
   from step to step, and the oldest leaves as the row t of a stacked output.
 * A value without rows (untraced sit-sot) is carried.

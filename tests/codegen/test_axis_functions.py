@@ -34,7 +34,7 @@ AXES = ((1,), (0, 2))
 
 
 def formula_of(function, dtypes):
-    """Of one step."""
+    """Make a formula of one step."""
     dtype = dtypes[-1] if isinstance(function, ScatterLabels) else dtypes[0]
     step = Step(function, tuple(range(len(dtypes))), dtype)
     return Formula(tuple(dtypes), (), (step,), (Result(len(dtypes), folded_axes(function)),))

@@ -20,8 +20,8 @@ KNOWN = (1.5986289000543612e74, 1.2853022199154463e174, 5.319372648326541e255)
 
 
 def numerators(ratio, largest):
-    """Of what, times ``ratio``, is next to whole numbers: denominators of the convergents of its
-    continued fraction.
+    """Yield numbers whose products with ``ratio`` are next to whole numbers: denominators of the
+    convergents of its continued fraction.
     """
     before, now, rest = 0, 1, ratio - ratio.__floor__()
     while rest and now < largest:

@@ -30,7 +30,7 @@ def elementwise():
 
 
 def reduction(name, axes):
-    """Of tanh(x), and the largest distance from it."""
+    """Compute tanh(x), and the largest distance from it."""
     steps = (
         Step(ROWS["tanh"](), (0,), KIND),
         Step(Reduce(REDUCTIONS[name], axes), (2,), KIND),

@@ -93,7 +93,7 @@ def test_errors_are_those_of_their_own_calls():
 
 
 def test_updates_are_of_one_call():
-    """Of updates at once the last one stays: both variables are of the same call, and the values
+    """The last of updates at once stays: both variables are of the same call, and the values
     that a call reads do not change while it runs."""
     low, high = symcomp.shared(np.zeros(1000)), symcomp.shared(np.zeros(1000))
     x = T.dscalar("x")

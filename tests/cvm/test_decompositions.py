@@ -267,7 +267,7 @@ def test_of_singular_ones():
 
 
 def exact_determinant(x):
-    """Of a matrix of fractions, by Laplace's expansion."""
+    """Return the determinant of a matrix of fractions, by Laplace's expansion."""
     if not x:
         return Fraction(1)
     minors = ([row[:j] + row[j + 1 :] for row in x[1:]] for j in range(len(x)))

@@ -13,14 +13,14 @@ DTYPES = ("bool", "int16", "int32", "float64", "complex128")  # a dtype of each 
 
 
 def numbers(shape, dtype):
-    """Of which no two that are near each other are alike."""
+    """Return values of which no two neighbours are equal."""
     values = np.arange(np.prod(shape, dtype=int)).reshape(shape) * 7 % 251
     return (values % 3 == 0) if dtype == "bool" else values.astype(dtype)
 
 
 @st.composite
 def arrays(draw):
-    """Of some axes in some order of memory, each in either direction and with gaps or not."""
+    """Draw an array of some axes in some order, each in either direction and with gaps or not."""
     lengths = draw(st.lists(st.sampled_from([0, 1, 2, 3, 4, 5, 9, 17]), min_size=1, max_size=3))
     if len(lengths) == 2:
         lengths = [2 * n + n // 5 for n in lengths]

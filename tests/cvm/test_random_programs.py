@@ -111,7 +111,7 @@ SIGNED = {"negate", "running", "sum of whole", "raise", "raise rows"}
 
 
 def same_bits(got, want):
-    """Of zeros the sign counts, of NaN only that they are there."""
+    """Compare also the signs of zeros, but not of NaN."""
     np.testing.assert_array_equal(got, want)
     for part in (np.real, np.imag) if got.dtype.kind in "fc" else ():
         there = ~np.isnan(part(want))
@@ -128,7 +128,7 @@ def test_bit_for_bit(dtype):
     @settings(max_examples=8, deadline=None)
     @given(programs(ops))
     def run_one(program):
-        # Of zeros of both signs, either is the largest.
+        # Either of two zeros with different signs is the largest.
         either = any(name == "extremes" for name, _, _ in program[0])
         compare = np.testing.assert_array_equal if either else same_bits
         check(program, ops, [("cvm", dtype), ("vm", dtype)], compare)

@@ -140,7 +140,7 @@ for threads, output in enumerate(outputs, 2):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are not listed")
 def test_large_ones_are_shared() -> None:
-    """Of kernels, reductions, convolutions and pools each starts one more thread than the last."""
+    """Each kernel, reduction, convolution and pool starts one more thread than the last."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     said = subprocess.run(
         [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True

@@ -50,7 +50,7 @@ def test_calls_without_arguments_are_counted(linker):
 
 
 def test_many_calls_are_counted_one_by_one_or_not():
-    """Of straight programs most runs are counted as a whole."""
+    """Most runs of straight programs are counted as a whole."""
     x = T.dvector("x")
     f = profiled([x], T.exp(x) * 2)
     for _ in range(1000):

@@ -252,7 +252,7 @@ def test_results_are_made_in_their_rows(emu: Emulator) -> None:
     f(array(9, 3))
     emu.counters.clear()
     f(array(9, 3))
-    # Of the states, the first row alone is copied.
+    # Only the first row of the states is copied.
     assert (emu.counters.launches, emu.counters.within) == (9, 12)
 
 

@@ -18,7 +18,7 @@ TINY, HUGE = np.finfo(float).tiny, np.finfo(float).max
 
 
 def sign(x):
-    """Of the gamma function."""
+    """Return the sign of the gamma function."""
     return -1 if x < 0 and int(mpmath.floor(x)) % 2 else 1
 
 

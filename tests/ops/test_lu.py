@@ -122,7 +122,7 @@ def test_schur(sort):
 
 
 def test_derivatives_of_schur():
-    """Of what does not depend on the phases of the columns of z."""
+    """The functions do not depend on the phases of the columns of z."""
     x = normal(3, 3, dtype="complex128")
 
     def invariants(a):

@@ -320,8 +320,8 @@ def test_one_row_twice_another_is_found_singular(scale):
         whole = rng.integers(-9, 10, (n, n)).astype("float64")
         i, j = rng.integers(n, size=2)
         whole[i] = whole[j] * 2.0
-        # Elimination keeps the rows of a pair equal up to the factor, whatever it rounds. Of other
-        # matrices of determinant 0, rounding decides.
+        # Elimination keeps the rows of a pair equal up to the factor, whatever it rounds. Rounding
+        # decides of other matrices of determinant 0.
         singular = i != j or not (whole.any(0).all() and whole.any(1).all())
         if singular or round(np.linalg.det(whole)):
             sign = StableSLogDet().perform(whole * scale)[0]

@@ -39,7 +39,7 @@ def test_conjugate_gradient() -> None:
 
 
 def test_gradient_through_conjugate_gradient() -> None:
-    """Of c.x with respect to b it is A^-1 c, as far as the iteration has converged."""
+    """The gradient of c.x with respect to b is A^-1 c, as far as the iteration has converged."""
     rng = np.random.default_rng(1)
     q = rng.normal(size=(4, 4))
     matrix, right, c = q @ q.T + np.eye(4), rng.normal(size=4), rng.normal(size=4)

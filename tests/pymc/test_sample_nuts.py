@@ -46,7 +46,7 @@ def test_linear_regression():
 
 
 def test_probability():
-    """Of which the logit is sampled."""
+    """A probability, whose logit is sampled."""
     with pm.Model():
         pm.Binomial("y", 20, pm.Beta("p", 2, 3), observed=14)
         idata = sampled()
@@ -55,7 +55,7 @@ def test_probability():
 
 
 def test_rates():
-    """Of which the logarithms are sampled."""
+    """Positive numbers, whose logarithms are sampled."""
     y = np.array([[3, 0, 7], [5, 1, 9]])
     with pm.Model():
         pm.Poisson("y", pm.Gamma("rate", 2.0, 1.5, shape=3), observed=y)

@@ -19,7 +19,7 @@ VALUES: dict[Any, Any] = {
     k: np.array([2, 0, -1, 3, 2]),
 }
 
-# Of a row of m, one of t and one of k; c is the same for all.
+# Each step takes a row of m, one of t and one of k; c is the same for all.
 STEPS = {
     "elementwise": lambda x, a, i: T.exp(x) * c[0] + a,
     "number": lambda x, a, i: x.sum() + i,

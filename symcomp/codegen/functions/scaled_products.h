@@ -1,5 +1,5 @@
 /* Products and quotients of parts that leave the range: `symcomp/ops/elementwise/scalar_products.py` says where
-   they are used. Of x y / z the larger factor is divided first by a large divisor, the smaller one
+   they are used. In x y / z the larger factor is divided first by a large divisor, the smaller one
    by a small divisor. */
 
 INLINE double r_times_over(double x, double y, double z)

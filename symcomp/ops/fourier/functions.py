@@ -41,8 +41,8 @@ def rfft(inp: Any, norm: str | None = None) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        (m, .., n // 2 + 1, 2): real and imaginary parts. Of the dtype of ``inp``; float64 for
-        integers, float32 for float16.
+        (m, .., n // 2 + 1, 2): real and imaginary parts. The dtype is that of ``inp``;
+        float64 for integers, float32 for float16.
 
     Raises
     ------

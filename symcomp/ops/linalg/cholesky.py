@@ -31,7 +31,7 @@ from symcomp.ops.reductions.functions import any as any_
 class Cholesky(MatrixOp):
     """z, lower triangular, with z z^H = x; or, not ``lower``, upper triangular with z^H z = x.
 
-    (..., n, n) -> (..., n, n). Of x, the same triangle is read. ``on_error`` "nan" gives NaN, not
+    (..., n, n) -> (..., n, n). Only this triangle of x is read. ``on_error`` "nan" gives NaN, not
     an error, for a matrix that is not positive definite.
     """
 

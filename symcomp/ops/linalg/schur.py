@@ -42,7 +42,7 @@ def _check_sort(name: str, sort: Any) -> None:
 class Schur(MatrixOp):
     """t, z with x = z t z^H, t upper triangular, z unitary.   (..., n, n) -> (..., n, n) twice
 
-    Of real matrices both are real, and t has blocks of two rows on its diagonal, one for each
+    For real matrices both are real, and t has blocks of two rows on its diagonal, one for each
     complex pair of eigenvalues. Eigenvalues selected by ``sort`` come first. With e = z^H dx z, the
     strictly lower k with tril(t k - k t + e, -1) = 0, and y = k - k^H, dz = z y and dt = triu(e +
     t y - y t): the phases of the columns do not change. NaN for matrices that are not finite.
@@ -141,7 +141,7 @@ class QZ(MatrixOp):
     """s, t, alpha, beta, q, z with x = q s z^H, y = q t z^H; s and t upper triangular.
 
     (..., n, n) (..., n, n) -> (..., n, n), (..., n, n), (..., n), (..., n), (..., n, n), (..., n,
-    n). The eigenvalues of x v = w y v are alpha / beta, the ones selected by ``sort`` first. Of
+    n). The eigenvalues of x v = w y v are alpha / beta, the ones selected by ``sort`` first. For
     real matrices s has blocks of two rows on its diagonal, and alpha is complex. NaN where LAPACK
     fails.
     """

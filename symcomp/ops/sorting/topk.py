@@ -21,7 +21,7 @@ from symcomp.ops.shapes.shape import known_length, require_axes
 @record
 class ArgTopK(Op):
     """z = the positions of the k largest elements of x along ``axis``, the largest first; of the -k
-    smallest, the smallest first, if k is negative. Of equal elements the first come first.
+    smallest, the smallest first, if k is negative. Equal elements stay in their order.
     (.., n, ..) () -> (.., abs(k), ..)
     """
 

@@ -34,8 +34,8 @@ def symbolic_pool(
 ) -> TensorVariable:
     """Pool the last axes of ``x``; lengths are ints or integer scalars.
 
-    The elements of each window are laid out along an axis. Of equal numbers the first counts as the
-    largest, as in ``MaxPool``.
+    The elements of each window are laid out along an axis. If numbers are equal, the first counts
+    as the largest, as in ``MaxPool``.
     """
     ndim = len(window)
     padding = _checked(name, window, padding, partial)
