@@ -90,4 +90,10 @@ power_of_sum = view_rule(
 )  # fmt: skip
 
 
-POWER_RULES = RuleSet([exp_of_logarithms, exp_of_function, power_of_sum])
+root_of_exp = view_rule(
+    "root_of_exp", f.sqrt(f.exp(x)), f.exp(0.5 * x),
+    why="exp leaves the range long before its root; half of x is exact",
+)  # fmt: skip
+
+
+POWER_RULES = RuleSet([exp_of_logarithms, exp_of_function, power_of_sum, root_of_exp])

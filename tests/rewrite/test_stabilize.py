@@ -201,6 +201,7 @@ CASES = [
          (X,), "lt pow switch", note="xlogx"),
     case("exp_of_function", lambda x: T.exp(-T.softplus(x)), (SIGNED,), "neg sigmoid"),
     case("power_of_sum", lambda x, y: (1 + x) ** y, (X, SIGNED), "compound"),
+    case("root_of_exp", lambda x: T.sqrt(T.exp(x)), (SIGNED,), "exp mul"),
     case("log1p_of", lambda x: T.log1p(T.sum(T.exp(x), axis=1)), (M,), "LogSumExp softplus",
          note="sum of exp"),
 ]  # fmt: skip
@@ -221,6 +222,7 @@ NEAR_0 = np.array([5e-324, -1e-300, 1e-17, -3e-9, 2e-5])
 LARGE = np.array([-800.0, -40.5, -3.1, 0.7, 37.5, 720.0])
 HARD = {
     "exp(x) - 1": (lambda x: T.exp(x) - 1, NEAR_0),
+    "sqrt(exp(x))": (lambda x: T.sqrt(T.exp(x)), 1.8 * LARGE),
     "1 - 1 / exp(-x)": (lambda x: 1 - 1 / T.exp(-x), NEAR_0),
     "log(1 + x)": (lambda x: T.log(1 + x), NEAR_0),
     "log(1 - x) of a quotient": (lambda x: T.log(1 - x / 4), NEAR_0),
