@@ -29,9 +29,13 @@ def _times_root(match: Match) -> Any:
     return switch(eq(match.x, -infinity), infinity, mul(match.x, sqrt(match.x)))
 
 
+def _zeros_with_diagonal(match: Match) -> Any:
+    """zeros with x on the diagonal"""
+    return diagonal_matrix(match.x, match.node.op.offset)
+
+
 diagonal_matrix_as_write = pattern_rule(
-    "diagonal_matrix_as_write", operation(AllocDiagonal, any_value),
-    lambda m: diagonal_matrix(m.x, m.node.op.offset),
+    "diagonal_matrix_as_write", operation(AllocDiagonal, any_value), _zeros_with_diagonal,
     why="zeros and a write of every (n + 1)-th element are done natively",
 )  # fmt: skip
 
@@ -54,9 +58,13 @@ def _inverse_is_exact(match: Match) -> bool:
     return bool(limits.tiny <= inverse <= limits.max)
 
 
+def _times_inverse(match: Match) -> Any:
+    """x * (1 / c)"""
+    return mul(match.x, np.asarray(1 / match.number("c"), match.x.dtype))
+
+
 division_by_power_of_two = pattern_rule(
-    "division_by_power_of_two", real / c,
-    lambda m: mul(m.x, np.asarray(1 / m.number("c"), m.x.dtype)), where=_inverse_is_exact,
+    "division_by_power_of_two", real / c, _times_inverse, where=_inverse_is_exact,
     why="the product with the inverse of a power of two is the same and cheaper",
 )  # fmt: skip
 

@@ -235,14 +235,24 @@ def _is_signed_sum(match: Match) -> bool:
     return signed and same and match.node.op.reduction.name == "sum"
 
 
+def _negated_sum(match: Match) -> Any:
+    """-sum(x)"""
+    return neg(match.node.op(match.x))
+
+
 sum_of_neg = pattern_rule(
-    "sum_of_neg", operation(Reduce, -x), lambda m: neg(m.node.op(m.x)), where=_is_signed_sum,
+    "sum_of_neg", operation(Reduce, -x), _negated_sum, where=_is_signed_sum,
     why="a sign may be taken from a sum; nothing is rounded",
 )  # fmt: skip
 
 
+def _as_vector(match: Match) -> Any:
+    """x as a vector of one element"""
+    return DimShuffle(0, ("x",))(match.x)
+
+
 constant_stack = pattern_rule(
-    "constant_stack", operation(Stack, scalar), lambda m: DimShuffle(0, ("x",))(m.x),
+    "constant_stack", operation(Stack, scalar), _as_vector,
     where=lambda m: m.node.outputs[0].ndim == 1,
     why="a vector of one scalar needs no stack",
 )  # fmt: skip
