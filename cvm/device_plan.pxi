@@ -1,10 +1,6 @@
 # Plans of devices: what gpu/driver gives to C, to be enqueued without the GIL.
 
 cdef extern from "device/device_plan.h":
-    ctypedef struct DeviceFunctions:
-        void *launch
-        void *copy
-        void *fill
     ctypedef struct DevicePatch:
         size_t place
         int storage
@@ -67,13 +63,17 @@ cdef class DevicePlan:
         Of each storage: the number of the base that it lies in, or -1, and its offset there, or its address.
     bases : int
         The number of bases, whose addresses ``enqueue`` is given.
+    totals : (int, int, int)
+        Of a run: its launches, the bytes that it copies on the device, and the pieces of its work.
     """
 
     cdef DevicePlanData data
+    cdef readonly int64_t launches, copied, pieces
 
-    def __cinit__(self, list calls, list origins, int bases):
+    def __cinit__(self, list calls, list origins, int bases, tuple totals=(0, 0, 0)):
         cdef DevicePlanData *d = &self.data
         cdef int i = 0
+        self.launches, self.copied, self.pieces = totals
         d.n_calls, d.n_storages, d.n_bases = len(calls), len(origins), bases
         d.calls = <DeviceCall *>_zeros(d.n_calls, sizeof(DeviceCall))
         d.patches = <DevicePatch *>_zeros(sum([len(c[6]) for c in calls]), sizeof(DevicePatch))
@@ -143,6 +143,7 @@ cdef class DevicePlan:
         cdef int code, i, failed = -1
         if len(bases) != self.data.n_bases:
             raise ValueError(f"a plan of {self.data.n_bases} bases is given {len(bases)} addresses")
+        memset(&given, 0, sizeof(given))
         given.launch = <void *><uintptr_t>functions[0]
         given.copy = <void *><uintptr_t>functions[1]
         given.fill = <void *><uintptr_t>functions[2]

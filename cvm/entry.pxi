@@ -15,18 +15,21 @@ cdef struct Accepted:
     bint strict
     bint is_written     # whether the program may write into it
     const SparseKind *sparse    # of a type of sparse matrices; else NULL
+    PyObject *device            # of a type of arrays on devices, its DeviceValues; else NULL
     cnp.npy_intp lengths[16]    # -1: any
 
 
 cdef int describe(
-    Accepted *kind, object tensor, SparseValues values, bint strict, bint is_written
+    Accepted *kind, object tensor, object values, bint strict, bint is_written
 ) except -1:
-    """Read a type of tensors, or what the values of a sparse one are; of others Python knows what fits."""
+    """Read a type of tensors, or what the values of another one are; if that is None, Python knows what fits."""
     cdef int axis
     kind.number, kind.ndim, kind.strict, kind.is_written = -1, 0, strict, is_written
-    kind.sparse = NULL
-    if values is not None:
-        kind.sparse = &values.kind
+    kind.sparse, kind.device = NULL, NULL
+    if isinstance(values, SparseValues):
+        kind.sparse = &(<SparseValues>values).kind
+    elif isinstance(values, DeviceValues):
+        kind.device = <PyObject *>values
     if type(tensor) is not TensorType or tensor.ndim > MOST_AXES:
         return 0
     kind.number, kind.ndim = tensor.numpy_dtype.num, tensor.ndim
@@ -47,6 +50,8 @@ cdef bint fits(Accepted *kind, object value) noexcept:
     """Tell whether a value is accepted without conversion."""
     cdef int axis
     cdef cnp.ndarray array
+    if kind.device != NULL:
+        return isinstance(value, DeviceArrayBase) and (<DeviceValues>kind.device).fit(<DeviceArrayBase>value)
     if not cnp.PyArray_CheckExact(value):
         return kind.sparse != NULL and not kind.strict and fits_sparse(
             kind.sparse, <PyObject *>value
@@ -168,13 +173,13 @@ cdef class Caller:
         self._n_inputs = self._n_cells + (len(self._claimed_cells) > 0)
         self._explicit_inputs = numbers(explicit)
         self._updated_inputs = numbers(updated)
-        self._sparse_values = [getattr(spec.type, "native_values", None) for spec in inputs]
+        self._native_values = [getattr(spec.type, "native_values", None) for spec in inputs]
         self._kinds = <Accepted *>PyMem_Malloc(max(len(inputs), 1) * sizeof(Accepted))
         if self._kinds == NULL:
             raise MemoryError()
         for i, spec in enumerate(inputs):
             describe(
-                &self._kinds[i], spec.type, self._sparse_values[i], spec.strict, spec.mutable
+                &self._kinds[i], spec.type, self._native_values[i], spec.strict, spec.mutable
             )
 
     @property

@@ -37,6 +37,7 @@ cdef class Lowered:
         ]) + b"\0"
         self._kept.append(tensors)
         self.in_python.compute = <PyObject *>self._compute
+        self.in_python.name = "region" if isinstance(step.compute, DeviceRegion) else "python"
         self.in_python.several = step.several
         self.in_python.copies = node is not None and is_users(node.op)
         self.in_python.is_tensor = <const char *><bytes>tensors

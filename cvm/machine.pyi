@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -266,13 +267,121 @@ class Caller:
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def _repeat(self, n_calls: int) -> list[Any]: ...
 
-class DevicePlan:
+def rounded(nbytes: int) -> int: ...
+
+class DeviceCounters:
+    launches: int
+    waits: int
+    allocations: int
+    to_device: int
+    to_host: int
+    within: int
+    compiled: int
+    def clear(self) -> None: ...
+
+class DeviceLibrary:
+    def __init__(self, addresses: dict[str, int], context: int = 0) -> None: ...
+
+class DeviceMemory:
+    address: int
+    nbytes: int
+    is_pooled: bool
+    def __init__(self, address: int, nbytes: int) -> None: ...
+
+class DevicePool:
+    library: DeviceLibrary
+    counters: DeviceCounters
+    used: int
+    cached: int
+    limit: int
     def __init__(
-        self, calls: list[tuple[Any, ...]], origins: list[tuple[int, int]], bases: int
+        self,
+        library: DeviceLibrary,
+        counters: DeviceCounters,
+        refuse: Callable[[DevicePool, int, str, int], Any],
+        keeps_blocks: bool = True,
+    ) -> None: ...
+    def allocate(self, nbytes: int, what: str = "an array") -> DeviceMemory: ...
+    def share(self, user: DeviceRegion) -> None: ...
+    def empty(self) -> None: ...
+
+class DeviceValues:
+    def __init__(
+        self, device: str, dtype: np.dtype, shape: tuple[int | None, ...]
+    ) -> None: ...
+
+class DeviceArrayBase:
+    driver: Any
+    device: str
+    memory: DeviceMemory
+    offset: int
+    address: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    def __init__(
+        self,
+        driver: Any,
+        memory: DeviceMemory,
+        offset: int,
+        dtype: Any,
+        shape: Sequence[int],
+        strides: Sequence[int],
+    ) -> None: ...
+
+class DevicePlan:
+    launches: int
+    copied: int
+    pieces: int
+    def __init__(
+        self,
+        calls: list[tuple[Any, ...]],
+        origins: list[tuple[int, int]],
+        bases: int,
+        totals: tuple[int, int, int] = (0, 0, 0),
     ) -> None: ...
     def enqueue(
-        self, functions: tuple[int, int, int], stream: int, bases: list[int]
+        self, functions: tuple[int, ...], stream: int, bases: list[int]
     ) -> tuple[int, int]: ...
+
+DEVICE_TIMELINE: ContextVar[Any]
+
+class DeviceStream:
+    library: DeviceLibrary
+    counters: DeviceCounters
+    driver: Any
+    address: int
+    log: list[Any] | None
+    def __init__(
+        self,
+        driver: Any,
+        library: DeviceLibrary,
+        counters: DeviceCounters,
+        is_recorded: bool = False,
+    ) -> None: ...
+
+class RegionPlan:
+    plan: Any
+    def __init__(
+        self,
+        plan: Any,
+        stream: DeviceStream,
+        pool: DevicePool,
+        array_type: type,
+        inputs: list[Any],
+        outputs: list[Any],
+        what: str,
+    ) -> None: ...
+    def fits(self, values: tuple[Any, ...]) -> bool: ...
+
+class DeviceRegion:
+    plans: list[RegionPlan]
+    made: int
+    repeated: int
+    def __init__(self, has_arrays: bool) -> None: ...
+    def __call__(self, *values: Any) -> tuple[Any, ...]: ...
+    def drop_arena(self) -> None: ...
+
 def to_dlpack(
     owner: object,
     address: int,

@@ -26,12 +26,14 @@ import os
 import sys
 import threading
 import time
+import weakref
 
 # The functions behind those of the module signal, which spend most of their time on making enums.
 from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
 
+from symcomp.config import config
 from symcomp.cvm.blas_library import library_of_numpy
 from symcomp.lazy import import_alone
 from symcomp.vm.machine import UNSET
@@ -67,7 +69,9 @@ include "lowered.pxi"
 include "lowered_arrays.pxi"
 include "lowered_numeric.pxi"
 include "sparse.pxi"
+include "device_memory.pxi"
 include "device_plan.pxi"
+include "device_region.pxi"
 include "entry.pxi"
 include "dlpack.pxi"
 

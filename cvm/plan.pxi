@@ -172,6 +172,7 @@ cdef extern from "plan/arrays.h":
 cdef extern from "plan/python_calls.h":
     ctypedef struct InPython:
         PyObject *compute
+        const char *name
         int several
         int copies
         const char *is_tensor

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from symcomp.cvm.machine import DeviceArrayBase
 from symcomp.gpu.dlpack import Borrowed, capsule_of, device_name, dtype_of, layout_of, taken_over
 from symcomp.gpu.driver.devices import canonical, driver_of
-from symcomp.gpu.driver.interface import Driver, Memory
 from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.gpu.planner import contiguous_strides
 
 
-class DeviceArray:
+class DeviceArray(DeviceArrayBase):
     """An array on a device.
 
     It may be there before its elements are: reading them (``get``, ``numpy.asarray``, ``float``)
@@ -23,6 +22,10 @@ class DeviceArray:
     Attributes
     ----------
     device : str
+    driver : Driver
+    memory : DeviceMemory
+    offset, address : int
+        Of the first element: in the memory, in bytes, and on the device.
     dtype : numpy.dtype
     shape, strides : tuple of int
 
@@ -37,26 +40,9 @@ class DeviceArray:
     array([0., 1., 2.])
     """
 
-    __slots__ = ("__weakref__", "driver", "dtype", "memory", "offset", "shape", "strides")
+    __slots__ = ("__weakref__",)
     # NumPy's operators are not for it.
     __array_ufunc__ = None
-
-    def __init__(
-        self,
-        driver: Driver,
-        memory: Memory,
-        offset: int,
-        dtype: Any,
-        shape: Sequence[int],
-        strides: Sequence[int],
-    ) -> None:
-        self.driver, self.memory, self.offset = driver, memory, offset
-        self.dtype, self.shape, self.strides = np.dtype(dtype), tuple(shape), tuple(strides)
-
-    @property
-    def device(self) -> str:
-        """The name of the device."""
-        return self.driver.name
 
     @property
     def ndim(self) -> int:
@@ -72,11 +58,6 @@ class DeviceArray:
     def nbytes(self) -> int:
         """The bytes of the elements."""
         return self.size * self.dtype.itemsize
-
-    @property
-    def address(self) -> int:
-        """The address of the first element, on the device."""
-        return self.memory.address + self.offset
 
     def part(self, key: tuple[Any, ...]) -> DeviceArray:
         """Return a view: ``self[key]`` for numbers, slices, None and at most one ellipsis."""

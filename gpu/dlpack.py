@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.cvm.machine import ForeignArray, to_dlpack
+from symcomp.cvm.machine import DeviceMemory, ForeignArray, to_dlpack
 from symcomp.errors import DTypeError
-from symcomp.gpu.driver.interface import Driver, Memory
+from symcomp.gpu.driver.interface import Driver
 from symcomp.gpu.planner import contiguous_strides
 
 # Types of devices.
@@ -32,12 +32,12 @@ class Lent:
     Parameters
     ----------
     driver : Driver
-    memory : Memory
+    memory : DeviceMemory
     """
 
     __slots__ = ("_driver", "_memory")
 
-    def __init__(self, driver: Driver, memory: Memory) -> None:
+    def __init__(self, driver: Driver, memory: DeviceMemory) -> None:
         self._driver, self._memory = driver, memory
 
     def __del__(self) -> None:
@@ -45,7 +45,7 @@ class Lent:
             self._driver.wait_for_others()
 
 
-class Borrowed(Memory):
+class Borrowed(DeviceMemory):
     """Memory of another library, which gets it back when all work on the device is done.
 
     Parameters
@@ -59,7 +59,7 @@ class Borrowed(Memory):
     __slots__ = ("_driver", "owner")
 
     def __init__(self, driver: Driver, owner: Any, address: int) -> None:
-        super().__init__(None, None, address, 0)
+        super().__init__(address, 0)
         self._driver, self.owner = driver, owner
 
     def __del__(self) -> None:

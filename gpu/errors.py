@@ -15,3 +15,11 @@ class DeviceError(SymcompError, RuntimeError):
 
 class DeviceMemoryError(DeviceError, MemoryError):
     """A device has not enough memory; the message says for what."""
+
+
+def unavailable_in_fork(name: str) -> DeviceUnavailable:
+    """Return the error of a card that was used before the process was forked."""
+    return DeviceUnavailable(
+        f"the device {name!r} was used before this process was forked, and CUDA does not work in a "
+        "fork: start processes with multiprocessing's method 'spawn'"
+    )

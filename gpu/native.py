@@ -25,10 +25,9 @@ class NativePlan:
         Bytes of the memory that each run needs anew.
     base_of : dict of int to int
         Of storages of inputs and of new memory: the number of the base.
-    constants : list of Memory
+    constants : list of DeviceMemory
         In use; their addresses are in the plan.
-    launches, copied : int
-        The number of launches of a run, and the bytes that it copies on the device.
+    native : DevicePlan
 
     Parameters
     ----------
@@ -51,9 +50,9 @@ class NativePlan:
         new = [i for i in sorted(kept) if storages[i].is_own]
         self.made = [storages[i].nbytes for i in new]
         self.base_of = {number: i for i, number in enumerate([*of_inputs, *new], 1)}
-        self.launches, self.copied = self._flatten(calls)
+        totals = self._flatten(calls)
         origins = [self._origin(i, s) for i, s in enumerate(storages)]
-        self._plan = DevicePlan(self._flat, origins, 1 + len(self.base_of))
+        self.native = DevicePlan(self._flat, origins, 1 + len(self.base_of), totals)
         self._flat.clear()
 
     def _origin(self, number: int, storage: DeviceStorage) -> tuple[int, int]:
@@ -63,21 +62,24 @@ class NativePlan:
             return self.base_of[number], 0
         return (0, storage.offset) if storage.offset >= 0 else (-1, 0)
 
-    def _flatten(self, calls: Sequence[DeviceCall]) -> tuple[int, int]:
-        """Add calls; return the number of their launches, and the bytes that they copy."""
-        launches = copied = 0
+    def _flatten(self, calls: Sequence[DeviceCall]) -> tuple[int, int, int]:
+        """Add calls; return the number of their launches, the bytes that they copy, and how many
+        pieces of work they are.
+        """
+        launches = copied = pieces = 0
         for call in calls:
             at = len(self._flat)
             self._flat.append(())
             self.labels.append(call.label)
-            if call.step is not None:
-                launches_of_step, copied_by_step = self._flatten(call.step.calls)
-                launches += call.repeats * launches_of_step
-                copied += call.repeats * copied_by_step
-            launches += call.kind == "launch"
-            copied += call.nbytes if call.kind == "copy" else 0
+            if call.step is None:
+                launches += call.kind == "launch"
+                copied += call.nbytes if call.kind == "copy" else 0
+                pieces += 1
+            else:
+                inner = [call.repeats * n for n in self._flatten(call.step.calls)]
+                launches, copied, pieces = launches + inner[0], copied + inner[1], pieces + inner[2]
             self._flat[at] = self._entry(call, len(self._flat))
-        return launches, copied
+        return launches, copied, pieces
 
     def _entry(self, call: DeviceCall, end: int) -> tuple[Any, ...]:
         launch, one = call.launch, (1, 1, 1)
@@ -95,10 +97,6 @@ class NativePlan:
             patches, call.nbytes if launch is None and call.step is None else 0,
             (call.repeats, end), motions,
         )  # fmt: skip
-
-    def enqueue(self, functions: tuple[int, int, int], stream: int, bases: list[int]) -> Any:
-        """Enqueue the calls; return 0, or the code of an error and the number of its call."""
-        return self._plan.enqueue(functions, stream, bases)
 
     def each_call(self) -> Iterator[DeviceCall]:
         """Yield all work in the order in which it is enqueued, of all steps of loops."""

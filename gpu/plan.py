@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from symcomp.gpu.driver.interface import Memory
+from symcomp.cvm.machine import DeviceMemory
 
 
 @dataclass
@@ -111,7 +111,7 @@ class DeviceStorage:
     nbytes : int
     source : int
         The input, or -1.
-    constant : Memory or None
+    constant : DeviceMemory or None
     offset : int
         In the arena; -1 for what does not lie there.
     step : LoopStep or None
@@ -122,7 +122,7 @@ class DeviceStorage:
 
     nbytes: int
     source: int = -1
-    constant: Memory | None = None
+    constant: DeviceMemory | None = None
     offset: int = -1
     step: LoopStep | None = None
     motion: Motion | None = None

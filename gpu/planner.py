@@ -16,8 +16,9 @@ import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.core.record import record
+from symcomp.cvm.machine import DeviceMemory
 from symcomp.gpu.arena import place_values
-from symcomp.gpu.driver.interface import Driver, Memory
+from symcomp.gpu.driver.interface import Driver
 from symcomp.gpu.native import NativePlan
 from symcomp.gpu.plan import DeviceCall, DeviceStorage, Launch, LoopStep, Motion, Plan, all_calls
 
@@ -97,7 +98,7 @@ class Planner:
         Constants that are on the device, by their bytes: kept from plan to plan.
     """
 
-    def __init__(self, driver: Driver, constants: dict[Any, Memory]) -> None:
+    def __init__(self, driver: Driver, constants: dict[Any, DeviceMemory]) -> None:
         self.driver, self._constants = driver, constants
         self.storages: list[DeviceStorage] = []
         self.calls: list[DeviceCall] = []

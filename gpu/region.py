@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.walk import toposort
+from symcomp.cvm.machine import DeviceMemory, DeviceRegion, RegionPlan
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.driver.devices import canonical, driver_of
-from symcomp.gpu.driver.interface import Driver, Memory
-from symcomp.gpu.execution import run_plan
+from symcomp.gpu.driver.interface import Driver
+from symcomp.gpu.execution import ready
 from symcomp.gpu.lowerings.contract import lowering_of, makes_arrays
 from symcomp.gpu.plan import Plan
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.type import DeviceType
-
-# Arenas of at most this number of bytes are kept for the next call.
-KEPT_ARENA = 1 << 30
 
 
 @record
@@ -73,10 +68,12 @@ class DeviceGraph(Op):
         return [None if None in shape else shape for shape in known]
 
     def bind(self, node: Apply) -> Callable[..., Any]:
-        return self.program.run
+        if node.source:
+            self.program.name = f"{self} ({node.source})"
+        return self.program
 
     def perform(self, *values: Any) -> Any:
-        return self.program.run(*values)
+        return self.program(*values)
 
     @cached_property
     def program(self) -> DeviceProgram:
@@ -91,8 +88,8 @@ class DeviceGraph(Op):
         return f"DeviceGraph{{{nodes} ops on {self.device}}}"
 
 
-class DeviceProgram:
-    """Plans of a DeviceGraph, by the layouts of its inputs.
+class DeviceProgram(DeviceRegion):
+    """Plans of a DeviceGraph, by the layouts of its inputs: a function of arrays, in C.
 
     Parameters
     ----------
@@ -100,68 +97,24 @@ class DeviceProgram:
     """
 
     def __init__(self, op: DeviceGraph) -> None:
+        super().__init__(len(op.host_inputs) < len(op.graph.inputs))
         self.op, self.name = op, str(op)
         self.order = toposort(op.graph.outputs)
-        self.plans: OrderedDict[Any, Plan] = OrderedDict()
-        self.made = self.repeated = 0
-        self._constants: dict[Any, Memory] = {}
-        self._arenas: list[Memory] = []
-        self._lock = threading.Lock()
+        self._constants: dict[Any, DeviceMemory] = {}
 
     @property
     def driver(self) -> Driver:
         """The driver of the device."""
         return driver_of(self.op.device)
 
-    def run(self, *values: Any) -> tuple[Any, ...]:
-        """Enqueue the computation; return device arrays, and host arrays of ``host_outputs``."""
-        driver = self.driver
-        plan = self.plan_for(driver, values)
-        arena = self._arena(driver, plan)
-        found = run_plan(driver, plan, values, arena, self.name)
-        if arena is not None:
-            # Later work on the stream may write over it: it runs later.
-            with self._lock:
-                if not self._arenas and arena.nbytes <= KEPT_ARENA:
-                    self._arenas.append(arena)
-        if config.gpu_check:
-            driver.wait()
-        return tuple(found)
-
-    def _arena(self, driver: Driver, plan: Plan) -> Memory | None:
-        if not plan.arena:
-            return None
-        with self._lock:
-            kept = self._arenas.pop() if self._arenas else None
-        if kept is not None and kept.nbytes >= plan.arena:
-            return kept
-        return driver.allocate(plan.arena, f"intermediate values of {self.name}")
-
-    def plan_for(self, driver: Driver, values: Sequence[Any]) -> Plan:
+    def make_plan(self, *values: Any) -> RegionPlan:
         """Return the plan for the layouts of these values, and the numbers among them."""
-        host = self.op.host_inputs
-        key = (
-            id(driver),
-            tuple(
-                (x.dtype.char, x.shape, np.asarray(x).tobytes())
-                if i in host
-                else (x.dtype.char, x.shape, x.strides)
-                for i, x in enumerate(values)
-            ),
-        )
-        with self._lock:
-            plan = self.plans.get(key)
-            if plan is not None:
-                self.plans.move_to_end(key)
-                self.repeated += 1
-                return plan
-        plan = self._plan(driver, values)
-        with self._lock:
-            self.made += 1
-            self.plans[key] = plan
-            while len(self.plans) > max(1, config.most_plans):
-                self.plans.popitem(last=False)
-        return plan
+        driver, host = self.driver, self.op.host_inputs
+        inputs = [
+            np.array(x) if i in host else (x.dtype, x.shape, x.strides)
+            for i, x in enumerate(values)
+        ]
+        return ready(driver, self._plan(driver, values), inputs, self.name)
 
     def _plan(self, driver: Driver, values: Sequence[Any]) -> Plan:
         planner = Planner(driver, self._constants)

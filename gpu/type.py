@@ -12,6 +12,7 @@ from symcomp.core.dtype import canonical as canonical_dtype
 from symcomp.core.node import Constant, Type, Variable
 from symcomp.core.record import record
 from symcomp.core.tensor import StaticShape, TensorType, static_shape
+from symcomp.cvm.machine import DeviceValues
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.devices import canonical
@@ -59,6 +60,11 @@ class DeviceType(Type):
     def on_host(self) -> TensorType:
         """The type of the same arrays on the host."""
         return TensorType(self.dtype, self.shape)
+
+    @property
+    def native_values(self) -> DeviceValues:
+        """A description of the values for C."""
+        return DeviceValues(self.device, np.dtype(self.dtype), self.shape)
 
     def is_super(self, other: Type) -> bool:
         """Return whether ``other`` differs at most by knowing more lengths."""

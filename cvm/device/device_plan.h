@@ -12,12 +12,19 @@ enum { DEVICE_LAUNCH, DEVICE_COPY, DEVICE_CLEAR, DEVICE_LOOP };
 enum { LAUNCH_PARAMETERS = 1, LAUNCH_PARAMETERS_SIZE = 2 };
 static const int NO_HOST_MEMORY = -1;
 
+/* Functions of a driver. Each returns 0, or the code of an error. */
 typedef struct {
     int (*launch)(void *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                   unsigned block_y, unsigned block_z, unsigned shared, void *stream,
                   void **parameters, void **extra);
     int (*copy)(uint64_t target, uint64_t source, size_t nbytes, void *stream);
     int (*fill)(uint64_t target, unsigned char value, size_t nbytes, void *stream);
+    int (*take)(uint64_t *address, size_t nbytes);  /* memory of the device */
+    int (*give)(uint64_t address);
+    /* Make a context that of this thread, and the one before again; NULL: there are none. */
+    int (*enter)(void *context);
+    int (*leave)(void **context);
+    void *context;
 } DeviceFunctions;
 
 /* The address of a storage, and an offset, at a place in the parameters of a launch; of copies and clears, place

@@ -259,6 +259,7 @@ static int run_python_call(const void *params, Frame *frame)
 /* Set by the module: what it knows of an instruction that Python computes. */
 typedef struct {
     PyObject *compute;
+    const char *name;       /* of its calls */
     int several, copies;
     const char *is_tensor;  /* of the outputs */
 } InPython;
@@ -270,7 +271,7 @@ static PythonCall *emit_python_call(Planner *p, const InPython *how)
     const Instruction *instruction = p->instruction;
     int n = instruction->n_inputs + instruction->n_into;
     const Operand **reads;
-    Call *call = new_call(p, run_python_call, "python", sizeof(PythonCall));
+    Call *call = new_call(p, run_python_call, how->name, sizeof(PythonCall));
     PythonCall *c;
     int i, j;
     if (call == NULL)

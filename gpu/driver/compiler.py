@@ -163,7 +163,7 @@ def cubin(source: str, arch: str, counters: Any = None) -> bytes:
     Parameters
     ----------
     source, arch : str
-    counters : Counters, optional
+    counters : DeviceCounters, optional
         Its ``compiled`` goes up by one where the compiler was called.
     """
     compiler = find_compiler()

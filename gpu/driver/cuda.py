@@ -22,20 +22,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, file_of
+from symcomp.cvm.machine import DeviceLibrary, DeviceMemory, rounded
 from symcomp.gpu.driver.compiler import cubins
 from symcomp.gpu.driver.interface import (
     FAULT_BYTES,
     FAULT_WORDS,
     DeviceEvent,
     Driver,
-    Memory,
     MemoryInfo,
-    Pool,
     Work,
-    rounded,
 )
 from symcomp.gpu.driver.timeline import CURRENT, KINDS, MOST_EVENTS, Timed, Timeline
-from symcomp.gpu.errors import DeviceError, DeviceMemoryError, DeviceUnavailable
+from symcomp.gpu.errors import DeviceError, DeviceUnavailable, unavailable_in_fork
 from symcomp.lazy import lazy_module
 
 pycuda_driver: Any = lazy_module("pycuda.driver")
@@ -65,9 +63,7 @@ def _pycuda() -> Any:
 
 # The types of cuLaunchKernel, cuMemcpyDtoDAsync and cuMemsetD8Async.
 _PROTOTYPES = (
-    ctypes.CFUNCTYPE(
-        ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3
-    ),
+    ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3),
     ctypes.CFUNCTYPE(
         ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p
     ),
@@ -75,6 +71,14 @@ _PROTOTYPES = (
         ctypes.c_int, ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, ctypes.c_void_p
     ),
 )
+
+
+# The functions of the driver by the names that the machine has for them.
+_FUNCTIONS = {
+    "launch": "cuLaunchKernel", "copy": "cuMemcpyDtoDAsync_v2", "fill": "cuMemsetD8Async",
+    "take": "cuMemAlloc_v2", "give": "cuMemFree_v2",
+    "enter": "cuCtxPushCurrent_v2", "leave": "cuCtxPopCurrent_v2",
+}  # fmt: skip
 
 
 def _address(function: Any) -> int:
@@ -89,21 +93,25 @@ class _Library:
     def __init__(self) -> None:
         name = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
         self._library = ctypes.CDLL(name)
-        # Launches, copies and clears, for the machine.
-        self.enqueuing = (
-            _address(self._library.cuLaunchKernel),
-            _address(self._library.cuMemcpyDtoDAsync_v2),
-            _address(self._library.cuMemsetD8Async),
-        )
+        # For the machine.
+        self.addresses = {
+            ours: _address(getattr(self._library, name)) for ours, name in _FUNCTIONS.items()
+        }
+        self.enqueuing = tuple(self.addresses[name] for name in ("launch", "copy", "fill"))
+
+    def context(self) -> int:
+        """Return the context of this thread."""
+        found = ctypes.c_void_p()
+        self._library.cuCtxGetCurrent(ctypes.byref(found))
+        assert found.value is not None
+        return found.value
 
     def kernel(self, image: bytes, name: str) -> int:
         """Return the handle of a kernel of a module, which is loaded in the current context."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         code = self._library.cuModuleLoadData(ctypes.byref(module), image)
         if not code:
-            code = self._library.cuModuleGetFunction(
-                ctypes.byref(function), module, name.encode()
-            )
+            code = self._library.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
         if code or function.value is None:
             raise DeviceError(f"the kernel {name} cannot be loaded: {self.message(code)}")
         return function.value
@@ -136,24 +144,6 @@ def describe_cards() -> list[tuple[str, str]]:
         gib = card.total_memory() / 2**30
         found.append((f"cuda{i}", f"{card.name()}, compute {major}.{minor}, {gib:.1f} GiB"))
     return found
-
-
-class _Blocks(Pool):
-    def __init__(self, driver: CudaDriver) -> None:
-        super().__init__(driver.counters, driver.name)
-        self._drv = driver.drv
-
-    def take(self, nbytes: int) -> Any:
-        try:
-            return self._drv.mem_alloc(nbytes)
-        except self._drv.MemoryError as problem:
-            raise DeviceMemoryError(str(problem)) from None
-
-    def address_of(self, block: Any) -> int:
-        return int(block)
-
-    def drop(self, block: Any) -> None:
-        block.free()
 
 
 class _Mark(DeviceEvent):
@@ -215,11 +205,12 @@ class CudaDriver(Driver):
         # A context that is left on the stack at the end makes PyCUDA abort the process.
         atexit.register(self.context.pop)
         self.stream = drv.Stream(1)  # CU_STREAM_NON_BLOCKING
-        self.pool = _Blocks(self)
+        self._library, self._process = _Library(), os.getpid()
+        self.open(DeviceLibrary(self._library.addresses, self._library.context()))
+        self.queue.address = int(self.stream.handle)
         flags = drv.host_alloc_flags.DEVICEMAP
         self._fault = drv.pagelocked_zeros(FAULT_WORDS, np.int64, mem_flags=flags)
         assert self._fault.nbytes == FAULT_BYTES
-        self._library = _Library()
         self._kernels: dict[str, int] = {}
         # Pinned memory that copies read from and write to, and such that is free, by size.
         self._staging: list[np.ndarray] = []
@@ -239,18 +230,20 @@ class CudaDriver(Driver):
         return {k.name: self._kernels[k.name] for k in wanted}
 
     @_in_context
-    def enqueue(self, work: Work, bases: list[int], held: Sequence[Memory]) -> None:
-        self.counters.launches += work.launches
-        self.counters.within += work.copied
-        functions = self._library.enqueuing
-        timed = [] if CURRENT.get() is None else self._timed(work)
-        if timed:
-            launch, copy, fill = map(_address, timed)
-            functions = launch, copy, fill
-        code, call = work.enqueue(functions, int(self.stream.handle), bases)
+    def enqueue(self, work: Work, bases: list[int], held: Sequence[DeviceMemory]) -> None:
+        """Enqueue work with events around each piece of it."""
+        if os.getpid() != self._process:
+            raise unavailable_in_fork(self.name)
+        self.counters.launches += work.native.launches
+        self.counters.within += work.native.copied
+        timed = self._timed(work)
+        launch, copy, fill = map(_address, timed)
+        code, call = work.native.enqueue((launch, copy, fill), int(self.stream.handle), bases)
         if code:
-            label = work.labels[call] or "kernel"
-            raise DeviceError(f"{label} on {self.name}: {self._library.message(code)}")
+            self.refuse(work, code, call)
+
+    def message(self, code: int) -> str:
+        return self._library.message(code)
 
     def _staged(self, nbytes: int) -> np.ndarray:
         size = rounded(nbytes)
@@ -260,7 +253,7 @@ class CudaDriver(Driver):
         return found[:nbytes]
 
     @_in_context
-    def to_device(self, target: Memory, offset: int, source: np.ndarray) -> None:
+    def to_device(self, target: DeviceMemory, offset: int, source: np.ndarray) -> None:
         self.counters.to_device += source.nbytes
         staged = self._staged(source.nbytes)
         staged[:] = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
@@ -268,7 +261,7 @@ class CudaDriver(Driver):
             self.drv.memcpy_htod_async(target.address + offset, staged, self.stream)
 
     @_in_context
-    def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
+    def to_host(self, target: np.ndarray, source: DeviceMemory, offset: int) -> None:
         self.counters.to_host += target.nbytes
         staged = self._staged(target.nbytes)
         with self._timing("to host", target.nbytes):
@@ -276,7 +269,9 @@ class CudaDriver(Driver):
         self._arrivals.append((target, staged))
 
     @_in_context
-    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
+    def within(
+        self, target: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int
+    ) -> None:
         self.counters.within += nbytes
         begin, into = source.address + start, target.address + to
         with self._timing("copy", nbytes):
@@ -375,10 +370,6 @@ class CudaDriver(Driver):
 
     def fault_address(self) -> int:
         return int(self._fault.base.get_device_pointer())
-
-    @_in_context
-    def allocate(self, nbytes: int, what: str = "an array") -> Memory:
-        return super().allocate(nbytes, what)
 
     @_in_context
     def memory_info(self) -> MemoryInfo:

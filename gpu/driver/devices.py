@@ -9,7 +9,7 @@ import threading
 from symcomp.gpu.driver.cuda import CudaDriver, count_cards
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Driver
-from symcomp.gpu.errors import DeviceUnavailable
+from symcomp.gpu.errors import unavailable_in_fork
 
 _NAME = re.compile(r"emu|cuda\d*")
 
@@ -25,6 +25,8 @@ def _begin_anew() -> None:
     for _, driver in _drivers.values():
         if isinstance(driver, Emulator):
             driver.lock = threading.RLock()
+        else:
+            driver.queue.address = 0  # CUDA does not work here
 
 
 if hasattr(os, "register_at_fork"):
@@ -90,10 +92,7 @@ def driver_of(name: str) -> Driver:
             _drivers[name] = os.getpid(), _start(name)
         process, driver = _drivers[name]
     if process != os.getpid() and name != "emu":
-        raise DeviceUnavailable(
-            f"the device {name!r} was used before this process was forked, and CUDA does not work "
-            "in a fork: start processes with multiprocessing's method 'spawn'"
-        )
+        raise unavailable_in_fork(name)
     return driver
 
 

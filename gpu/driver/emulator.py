@@ -23,73 +23,19 @@ import numpy as np
 from symcomp.codegen.compiler.driver import Target, load_all, target
 from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.config import config
-from symcomp.gpu.driver.interface import (
-    FAULT_WORDS,
-    DeviceEvent,
-    Driver,
-    Memory,
-    MemoryInfo,
-    Pool,
-    Work,
-)
+from symcomp.cvm.machine import DeviceLibrary, DeviceMemory
+from symcomp.gpu.driver.interface import FAULT_WORDS, DeviceEvent, Driver, MemoryInfo, Work
 from symcomp.gpu.driver.timeline import CURRENT, KINDS, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 
-# Bytes before and after a block that nothing may write; emustream.h looks at them.
-CANARY = 256
 FLAGS = (
     "-std=c++17", "-O1", "-march=native", "-fPIC", "-shared", "-w", "-U_FORTIFY_SOURCE",
     "-fno-exceptions", "-fno-rtti", "-nostdinc++", "-ffp-contract=off", "-fno-strict-aliasing",
     "-fwrapv", "-Wl,-Bsymbolic", "-x", "c++",
 )  # fmt: skip
-UNUSED, FRESH, FREED = 0xA5, 0xFF, 0xDD
 # Orders in which the threads of a block run: forwards, backwards, and shuffled.
 ORDERS = (0, 1, 2)
-
-
-class _Block:
-    """Memory between canaries."""
-
-    __slots__ = ("address", "nbytes", "raw")
-
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes
-        self.raw = np.full(nbytes + 4 * CANARY, UNUSED, "uint8")
-        base = self.raw.ctypes.data
-        self.address = -(-(base + CANARY) // CANARY) * CANARY
-        self.fill(FRESH)
-
-    def fill(self, byte: int) -> None:
-        start = self.address - self.raw.ctypes.data
-        self.raw[start : start + self.nbytes] = byte
-
-
-class _Blocks(Pool):
-    """Blocks that are used once each, so that reads of freed memory are noticed."""
-
-    # The canaries of a block begin where its array ends, not at a rounded size.
-    def allocate(self, nbytes: int, what: str = "an array") -> Memory:
-        with self._lock:
-            self._sort_in()
-            self.counters.allocations += 1
-            self.used += nbytes
-        block = self.take(nbytes)
-        return Memory(self, block, block.address, nbytes)
-
-    def take(self, nbytes: int) -> Any:
-        return _Block(nbytes)
-
-    def address_of(self, block: Any) -> int:
-        return int(block.address)
-
-    def _sort_in(self) -> None:
-        while self.returned:
-            block, nbytes = self.returned.popleft()
-            self.used -= nbytes
-            self.drop(block)
-
-    def drop(self, block: Any) -> None:
-        block.fill(FREED)
+OUT_OF_MEMORY = 2  # CUDA's code
 
 
 class _Mark(DeviceEvent):
@@ -114,45 +60,72 @@ class _Kernel(ctypes.Structure):
     _fields_: ClassVar = [(name, ctypes.c_void_p) for name in ("run", "order", "message")]
 
 
-class _Stream:
+class _Library:
     """The functions of ``emustream.h``."""
 
     def __init__(self, addresses: Sequence[int]) -> None:
-        begin, drop, count, run, *enqueuing = addresses
-        pointer = ctypes.c_void_p
+        begin, drop, run, *others = addresses
+        pointer, number = ctypes.c_void_p, ctypes.c_longlong
         self.begin = ctypes.CFUNCTYPE(pointer)(begin)
         self.drop = ctypes.CFUNCTYPE(None, pointer)(drop)
-        self.count = ctypes.CFUNCTYPE(ctypes.c_longlong, pointer)(count)
         self.run = ctypes.CFUNCTYPE(
-            ctypes.c_longlong, pointer, ctypes.c_int, pointer, ctypes.c_longlong, pointer, pointer
+            number, pointer, number, number, ctypes.c_int, pointer, number, pointer, pointer
         )(run)
-        launch, copy, fill = enqueuing
-        self.enqueuing = launch, copy, fill
+        self.machine = dict(zip(_OF_MACHINE, others, strict=True))
 
 
 class _Batch:
-    """The work of one plan, recorded."""
+    """The work of plans, recorded one after another.
 
-    def __init__(self, stream: _Stream) -> None:
-        self.stream, self.address = stream, stream.begin()
+    Attributes
+    ----------
+    address : int
+    log : list of (Work, list of DeviceMemory)
+        The plans, and what each reads and writes.
+    """
+
+    def __init__(self, device: Emulator, library: _Library, timeline: Timeline | None) -> None:
+        self._device, self._library, self._timeline = device, library, timeline
+        self.log: list[tuple[Work, list[DeviceMemory]]] = []
+        self.address = library.begin()
         if not self.address:
             raise MemoryError
 
     def __del__(self) -> None:
         if getattr(self, "address", None):
-            self.stream.drop(self.address)
+            self._library.drop(self.address)
 
-    def run(self, order: int, blocks: np.ndarray, is_timed: bool) -> tuple[int, str, np.ndarray]:
-        """Do the work; return the number of the piece that failed, or -1, the kernel's message, and
-        when each piece began and ended, in nanoseconds, if it is timed.
+    def run(self) -> None:
+        """Do the work.
+
+        Raises
+        ------
+        DeviceError
+            If a piece of it fails; what follows is left out.
         """
+        first = 0
+        for work, held in self.log:
+            self._run(first, work, held)
+            first += work.native.pieces
+
+    def _run(self, first: int, work: Work, held: list[DeviceMemory]) -> None:
+        timeline, device, n = self._timeline, self._device, work.native.pieces
+        own = [(m.address, m.nbytes) for m in held if m.is_pooled]
+        blocks = np.array(own, "uint64").reshape(-1, 2)
         said = ctypes.c_char_p()
-        times = np.zeros((self.stream.count(self.address) if is_timed else 0, 2), "int64")
-        failed = self.stream.run(
-            self.address, order, blocks.ctypes.data, len(blocks),
-            times.ctypes.data if is_timed else None, ctypes.byref(said),
+        times = np.zeros((0 if timeline is None else n, 2), "int64")
+        failed = self._library.run(
+            self.address, first, n, device.order, blocks.ctypes.data, len(blocks),
+            None if timeline is None else times.ctypes.data, ctypes.byref(said),
         )  # fmt: skip
-        return failed, (said.value or b"").decode(), times
+        if failed >= 0:
+            label = next(islice(work.each_call(), failed, None)).label or "kernel"
+            problem = (said.value or b"").decode() or "wrote outside of its arrays"
+            raise DeviceError(f"{label} on {device.name}: {problem}")
+        if timeline is not None:
+            for call, (start, end) in zip(work.each_call(), times.tolist(), strict=True):
+                kind = KINDS[call.kind]
+                timeline.add(Timed(device.name, kind, call.label, start, end - start, call.nbytes))
 
 
 class Emulator(Driver):
@@ -170,13 +143,16 @@ class Emulator(Driver):
         super().__init__()
         self.name, self.arch = "emu", "emu"
         self.lazy, self.order = lazy, order
-        self.pool = _Blocks(self.counters, self.name)
-        #: Fibers, and what kernels call shared memory, are one for all threads of the host.
+        #: Fibers, what kernels call shared memory, and the batch in which the machine records are
+        #: one for all threads of the host.
         self.lock = threading.RLock()
         self._queue: deque[tuple[Callable[[], Any], Any]] = deque()
         self._fault = np.zeros(FAULT_WORDS, "int64")
         self._kernels: dict[str, _Kernel] = {}
-        self._stream: _Stream | None = None
+        source = (files("symcomp.gpu.driver") / "emustream.h").read_text(encoding="utf-8")
+        self._library = _Library(self._load(source, [*_OF_EMULATOR, *_OF_MACHINE.values()]))
+        # Blocks are used once each, so that reads of freed memory are noticed.
+        self.open(DeviceLibrary(self._library.machine), keeps_blocks=False, is_recorded=True)
 
     def _target(self) -> Target:
         found = target()
@@ -193,7 +169,8 @@ class Emulator(Driver):
             names = [*(f"{kernel.name}__emu" for kernel in new), *_VARIABLES]
             *addresses, message, order = self._load(_translated(new), names)
             for kernel, address in zip(new, addresses, strict=True):
-                self._kernels[kernel.name] = _Kernel(address, order, message)
+                # Plans have the address of the first, if several threads load it at once.
+                self._kernels.setdefault(kernel.name, _Kernel(address, order, message))
         return {k.name: ctypes.addressof(self._kernels[k.name]) for k in wanted}
 
     def _load(self, source: str, names: Sequence[str]) -> list[int]:
@@ -201,13 +178,6 @@ class Emulator(Driver):
         if found is None:
             raise DeviceUnavailable("the device 'emu' needs a C++ compiler that works")
         return found[0]
-
-    def stream(self) -> _Stream:
-        """Return the functions that record work and run it."""
-        if self._stream is None:
-            source = (files("symcomp.gpu.driver") / "emustream.h").read_text(encoding="utf-8")
-            self._stream = _Stream(self._load(source, _STREAM))
-        return self._stream
 
     # -- the queue
 
@@ -217,9 +187,11 @@ class Emulator(Driver):
         timeline = CURRENT.get()
         if timeline is not None and kind:
             work = self._timed(timeline, work, kind, label, nbytes)
-        self._queue.append((work, held))
-        if not self.lazy:
-            self._drain()
+        with self.lock:
+            self._close()
+            self._queue.append((work, held))
+            if not self.lazy:
+                self._drain()
 
     def _timed(
         self, timeline: Timeline, work: Callable[[], Any], kind: str, label: str, nbytes: int
@@ -244,6 +216,7 @@ class Emulator(Driver):
         """
         with self.lock:
             while self._queue and not reached():
+                self._close()
                 work, _ = self._queue.popleft()
                 try:
                     work()
@@ -251,35 +224,34 @@ class Emulator(Driver):
                     self._queue.clear()
                     raise
 
-    def enqueue(self, work: Work, bases: list[int], held: Sequence[Memory]) -> None:
-        batch = _Batch(self.stream())
-        code, _ = work.enqueue(batch.stream.enqueuing, batch.address, bases)
-        if code:
-            raise MemoryError(f"{self.name}: the work of a plan cannot be recorded")
-        self.counters.launches += work.launches
-        self.counters.within += work.copied
-        own = [(m.address, m.nbytes) for m in held if isinstance(m.block, _Block)]
-        blocks = np.array(own, "uint64").reshape(-1, 2)
+    def enqueue(self, work: Work, bases: list[int], held: Sequence[DeviceMemory]) -> None:
+        """Begin to record, or record work that is timed."""
         timeline = CURRENT.get()
+        batch = _Batch(self, self._library, timeline)
+        functions = tuple(self._library.machine[name] for name in ("launch", "copy", "fill"))
+        code, call = work.native.enqueue(functions, batch.address, bases)
+        if code:
+            self.refuse(work, code, call)
+        self.counters.launches += work.native.launches
+        self.counters.within += work.native.copied
+        batch.log.append((work, [*held]))
         if timeline is not None:
             timeline.expect(self)
+        with self.lock:
+            self._put(batch.run)
+            if self.lazy and timeline is None:
+                # The machine goes on there until something else is enqueued, or work runs.
+                self.queue.log, self.queue.address = batch.log, batch.address
 
-        def run() -> None:
-            failed, said, times = batch.run(self.order, blocks, timeline is not None)
-            if failed >= 0:
-                label = next(islice(work.each_call(), failed, None)).label or "kernel"
-                problem = said or "wrote outside of its arrays"
-                raise DeviceError(f"{label} on {self.name}: {problem}")
-            if timeline is not None:
-                for call, (start, end) in zip(work.each_call(), times.tolist(), strict=True):
-                    kind = KINDS[call.kind]
-                    timeline.add(
-                        Timed(self.name, kind, call.label, start, end - start, call.nbytes)
-                    )
+    def _close(self) -> None:
+        """Let the machine record no more in the last batch."""
+        self.queue.address = 0  # first: the machine looks at it
+        self.queue.log = None
 
-        self._put(run, held)
+    def message(self, code: int) -> str:
+        return "no memory" if code == OUT_OF_MEMORY else f"error {code}"
 
-    def to_device(self, target: Memory, offset: int, source: np.ndarray) -> None:
+    def to_device(self, target: DeviceMemory, offset: int, source: np.ndarray) -> None:
         self.counters.to_device += source.nbytes
         content = source.tobytes()
         self._put(
@@ -287,14 +259,16 @@ class Emulator(Driver):
             target, kind="to device", nbytes=len(content),
         )  # fmt: skip
 
-    def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
+    def to_host(self, target: np.ndarray, source: DeviceMemory, offset: int) -> None:
         self.counters.to_host += target.nbytes
         self._put(
             lambda: _move(target.ctypes.data, source.address + offset, target.nbytes),
             target, source, kind="to host", nbytes=target.nbytes,
         )  # fmt: skip
 
-    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
+    def within(
+        self, target: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int
+    ) -> None:
         self.counters.within += nbytes
         self._put(
             lambda: _move(target.address + to, source.address + start, nbytes),
@@ -334,7 +308,9 @@ class Emulator(Driver):
 
 
 _VARIABLES = ("cuemu_errmsg", "cuemu_schedule")
-_STREAM = ("emu_begin", "emu_drop", "emu_count", "emu_run", "emu_launch", "emu_copy", "emu_fill")
+_OF_EMULATOR = ("emu_begin", "emu_drop", "emu_run")
+# Functions like those of CUDA's driver, by the names that the machine has for them.
+_OF_MACHINE = {name: f"emu_{name}" for name in ("launch", "copy", "fill", "take", "give")}
 _move = ctypes.memmove
 
 

@@ -1,5 +1,5 @@
-// The stream of the emulator: functions with the signatures of CUDA's driver, which record work, and one that
-// runs it. Compiled by itself, with the flags of kernels.
+// The stream and the memory of the emulator: functions with the signatures of CUDA's driver, which record work,
+// and one that runs it. Compiled by itself, with the flags of kernels.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 enum { LAUNCH, COPY, FILL };
-enum { CANARY = 256, UNUSED = 0xA5 };
+enum { CANARY = 256, UNUSED = 0xA5, FRESH = 0xFF, FREED = 0xDD };
 enum { PARAMETERS = 1, PARAMETERS_SIZE = 2 };   // CUDA's, in the last argument of a launch
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2 };
 
@@ -56,7 +56,6 @@ EXPORT void emu_drop(void *stream) {
   free(b->given);
   free(b);
 }
-EXPORT long long emu_count(void *stream) { return (long long)((Batch *)stream)->n; }
 EXPORT int emu_launch(void *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned shared, void *stream, void **parameters, void **extra) {
   if (parameters || !extra) return INVALID;
@@ -89,6 +88,27 @@ EXPORT int emu_fill(uint64_t target, unsigned char value, size_t n, void *stream
   return OK;
 }
 
+// Memory between canaries, before which lies what free() needs.
+struct Header {
+  void *raw;
+  size_t nbytes;
+};
+EXPORT int emu_take(uint64_t *address, size_t n) {
+  unsigned char *raw = (unsigned char *)malloc(n + 4 * CANARY);
+  if (!raw) return NO_MEMORY;
+  memset(raw, UNUSED, n + 4 * CANARY);
+  *address = ((uint64_t)raw + sizeof(Header) + 2 * CANARY - 1) / CANARY * CANARY;
+  *((Header *)(*address - CANARY) - 1) = Header{raw, n};
+  memset((void *)*address, FRESH, n);
+  return OK;
+}
+EXPORT int emu_give(uint64_t address) {
+  const Header h = *((Header *)(address - CANARY) - 1);
+  memset((void *)address, FREED, h.nbytes);
+  free(h.raw);
+  return OK;
+}
+
 // The clock of Python's time.perf_counter_ns.
 static int64_t now() {
   struct timespec t;
@@ -99,15 +119,15 @@ static int is_unused(const unsigned char *p) {
   for (int i = 0; i < CANARY; ++i) if (p[i] != UNUSED) return 0;
   return 1;
 }
-// Run a batch, and look after each launch whether something lies before or behind the blocks (address and
-// bytes of each). `times`, if there, gets when each work began and ended. Return the number of the work that
+// Run n pieces of a batch, and look after each launch whether something lies before or behind the blocks (address
+// and bytes of each). `times`, if there, gets when each piece began and ended. Return the number of the piece that
 // failed, whose kernel's message is *message, 0 if it wrote outside; or -1.
-EXPORT long long emu_run(void *stream, int order, const uint64_t *blocks, long long n_blocks, int64_t *times,
-                         const char **message) {
+EXPORT long long emu_run(void *stream, long long first, long long n, int order, const uint64_t *blocks,
+                         long long n_blocks, int64_t *times, const char **message) {
   const Batch *b = (const Batch *)stream;
   *message = 0;
-  for (size_t i = 0; i < b->n; ++i) {
-    const Work *w = b->work + i;
+  for (long long i = 0; i < n; ++i) {
+    const Work *w = b->work + first + i;
     if (times) times[2 * i] = now();
     if (w->kind == COPY) memmove((void *)w->target, (void *)w->source, w->nbytes);
     else if (w->kind == FILL) memset((void *)w->target, w->value, w->nbytes);
@@ -115,13 +135,13 @@ EXPORT long long emu_run(void *stream, int order, const uint64_t *blocks, long l
       *w->kernel->order = order;
       if (w->kernel->run(w->grid, w->block, w->shared, b->given + w->at, w->nbytes)) {
         *message = w->kernel->message;
-        return (long long)i;
+        return i;
       }
     }
     if (times) times[2 * i + 1] = now();
     for (long long k = 0; k < n_blocks; ++k) {
       const unsigned char *p = (const unsigned char *)blocks[2 * k];
-      if (!is_unused(p - CANARY) || !is_unused(p + blocks[2 * k + 1])) return (long long)i;
+      if (!is_unused(p - CANARY) || !is_unused(p + blocks[2 * k + 1])) return i;
     }
   }
   return -1;

@@ -2,54 +2,27 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel
+from symcomp.cvm.machine import (
+    DeviceCounters,
+    DeviceLibrary,
+    DeviceMemory,
+    DevicePlan,
+    DevicePool,
+    DeviceStream,
+)
 from symcomp.errors import IndexOutOfRangeError
-from symcomp.gpu.errors import DeviceMemoryError
+from symcomp.gpu.errors import DeviceError, DeviceMemoryError
 
-# Blocks of memory are multiples of this many bytes, and begin at such.
-GRANULE = 512
 # The words of a fault: ticket, unused, value and bound, as 64-bit integers.
 FAULT_WORDS, FAULT_BYTES = 4, 32
-
-
-@dataclass
-class Counters:
-    """How often a device was used.
-
-    Attributes
-    ----------
-    launches : int
-    waits : int
-        How often the host waited for the device.
-    allocations : int
-        Blocks that were asked of the driver, not of the pool.
-    to_device, to_host, within : int
-        Bytes copied.
-    compiled : int
-        Modules that were compiled, not found in a cache.
-    """
-
-    launches: int = 0
-    waits: int = 0
-    allocations: int = 0
-    to_device: int = 0
-    to_host: int = 0
-    within: int = 0
-    compiled: int = 0
-
-    def clear(self) -> None:
-        """Set all counts to 0."""
-        for one in fields(self):
-            setattr(self, one.name, 0)
 
 
 @dataclass
@@ -70,127 +43,6 @@ class MemoryInfo:
     total: int
     used: int
     cached: int
-
-
-class Memory:
-    """A block of device memory; given back to the pool when it is collected.
-
-    Attributes
-    ----------
-    address, nbytes : int
-        ``nbytes`` is the requested size; the block may be larger.
-    """
-
-    __slots__ = ("_pool", "address", "block", "nbytes")
-
-    def __init__(self, pool: Pool | None, block: Any, address: int, nbytes: int) -> None:
-        self._pool, self.block, self.address, self.nbytes = pool, block, address, nbytes
-
-    def __del__(self) -> None:
-        # Any thread may collect it: the blocks are sorted in by the next allocation.
-        pool = getattr(self, "_pool", None)
-        if pool is not None:
-            pool.returned.append((self.block, self.nbytes))
-
-
-def rounded(nbytes: int) -> int:
-    """Return the size of the block for a request: at most an eighth is left over."""
-    size = max(GRANULE, -(-nbytes // GRANULE) * GRANULE)
-    step = max(GRANULE, 1 << max(0, size.bit_length() - 4))
-    return -(-size // step) * step
-
-
-class Pool(ABC):
-    """Blocks of device memory by size, kept for reuse.
-
-    A block that is given back may be reused at once: all work is on one stream, and so
-    runs in the order in which it is enqueued.
-    """
-
-    def __init__(self, counters: Counters, name: str) -> None:
-        self.counters, self.name = counters, name
-        self.returned: deque[tuple[Any, int]] = deque()
-        self.used = self.cached = 0
-        self._free: dict[int, list[Any]] = {}
-        self._lock = threading.Lock()
-
-    @abstractmethod
-    def take(self, nbytes: int) -> Any:
-        """Ask the driver for a block; raise DeviceMemoryError if there is none."""
-
-    @abstractmethod
-    def address_of(self, block: Any) -> int:
-        """Return the address of a block."""
-
-    @abstractmethod
-    def drop(self, block: Any) -> None:
-        """Give a block back to the driver."""
-
-    def allocate(self, nbytes: int, what: str = "an array") -> Memory:
-        """Return memory of ``nbytes`` bytes, not initialized.
-
-        Raises
-        ------
-        DeviceMemoryError
-            If there is not enough, though the cache was emptied; the message says for what.
-        """
-        size = rounded(nbytes)
-        with self._lock:
-            self._sort_in()
-            block = self._reused(size)
-            if block is None:
-                block = self._fresh(size, nbytes, what)
-            self.used += size
-        return Memory(self, block, self.address_of(block), nbytes)
-
-    def _reused(self, size: int) -> Any:
-        kept = self._free.get(size)
-        if not kept:
-            return None
-        self.cached -= size
-        return kept.pop()
-
-    def _fresh(self, size: int, nbytes: int, what: str) -> Any:
-        self.counters.allocations += 1
-        try:
-            return self.take(size)
-        except DeviceMemoryError:
-            self._empty()
-        try:
-            return self.take(size)
-        except DeviceMemoryError as problem:
-            raise DeviceMemoryError(
-                f"{self.name}: no {nbytes} bytes for {what}; {self.used} bytes are in use by "
-                f"arrays and arenas of this process, none are cached ({problem})"
-            ) from None
-
-    def _sort_in(self) -> None:
-        while self.returned:
-            block, nbytes = self.returned.popleft()
-            size = rounded(nbytes)
-            self.used -= size
-            if self.keeps(block):
-                self.cached += size
-                self._free.setdefault(size, []).append(block)
-            else:
-                self.drop(block)
-
-    def keeps(self, block: Any) -> bool:
-        """Return whether a block that is given back is kept for reuse."""
-        return True
-
-    def _empty(self) -> None:
-        for blocks in self._free.values():
-            for block in blocks:
-                self.drop(block)
-        self._free.clear()
-        self.cached = 0
-
-    def empty(self) -> None:
-        """Give all blocks that are cached back to the driver."""
-        with self._lock:
-            self._sort_in()
-            self._empty()
 
 
 class DeviceEvent(ABC):
@@ -238,13 +90,11 @@ class Work(Protocol):
     ----------
     labels : list of str
         Of the calls, for messages.
-    launches, copied : int
-        The number of launches of a run, and the bytes that it copies on the device.
+    native : DevicePlan
     """
 
     labels: list[str]
-    launches: int
-    copied: int
+    native: DevicePlan
 
     def enqueue(
         self, functions: tuple[int, int, int], stream: int, bases: list[int]
@@ -268,21 +118,49 @@ class Driver(ABC):
         "emu", "cuda0", ...
     arch : str
         What kernels are compiled for: "emu", or "sm_90" and the like.
-    pool : Pool
-    counters : Counters
+    pool : DevicePool
+    queue : DeviceStream
+        Where the machine enqueues plans.
+    counters : DeviceCounters
     tickets : Tickets
     """
 
     name: str
     arch: str
-    pool: Pool
+    pool: DevicePool
+    queue: DeviceStream
 
     def __init__(self) -> None:
-        self.counters, self.tickets = Counters(), Tickets()
+        self.counters, self.tickets = DeviceCounters(), Tickets()
 
-    def allocate(self, nbytes: int, what: str = "an array") -> Memory:
-        """Return device memory; see ``Pool.allocate``."""
+    def open(
+        self, library: DeviceLibrary, keeps_blocks: bool = True, is_recorded: bool = False
+    ) -> None:
+        """Give the machine the functions of the driver; see ``DevicePool`` and ``DeviceStream``."""
+        self.pool = DevicePool(library, self.counters, self.refuse_memory, keeps_blocks)
+        self.queue = DeviceStream(self, library, self.counters, is_recorded)
+
+    def allocate(self, nbytes: int, what: str = "an array") -> DeviceMemory:
+        """Return device memory; see ``DevicePool.allocate``."""
         return self.pool.allocate(nbytes, what)
+
+    def refuse_memory(self, pool: DevicePool, nbytes: int, what: str, code: int) -> NoReturn:
+        """Raise the error of a request for memory that cannot be met."""
+        limit = f" of at most {pool.limit}" if pool.limit else ""
+        raise DeviceMemoryError(
+            f"{self.name}: no {nbytes} bytes for {what}; {pool.used} bytes{limit} are in use by "
+            "arrays, and by functions that run, of this process; none are kept for later "
+            f"({self.message(code)})"
+        )
+
+    def refuse(self, work: Work, code: int, call: int) -> NoReturn:
+        """Raise the error of a call of a plan that cannot be enqueued."""
+        label = work.labels[call] if call >= 0 else ""
+        raise DeviceError(f"{label or 'kernel'} on {self.name}: {self.message(code)}")
+
+    @abstractmethod
+    def message(self, code: int) -> str:
+        """Return what the driver says of an error."""
 
     @abstractmethod
     def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
@@ -291,7 +169,7 @@ class Driver(ABC):
         """
 
     @abstractmethod
-    def enqueue(self, work: Work, bases: list[int], held: Sequence[Memory]) -> None:
+    def enqueue(self, work: Work, bases: list[int], held: Sequence[DeviceMemory]) -> None:
         """Enqueue the calls of a plan.
 
         Parameters
@@ -304,15 +182,17 @@ class Driver(ABC):
         """
 
     @abstractmethod
-    def to_device(self, target: Memory, offset: int, source: np.ndarray) -> None:
+    def to_device(self, target: DeviceMemory, offset: int, source: np.ndarray) -> None:
         """Enqueue a copy of an array in C order; the array may be changed at once."""
 
     @abstractmethod
-    def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
+    def to_host(self, target: np.ndarray, source: DeviceMemory, offset: int) -> None:
         """Enqueue a copy to an array in C order, which is filled after the next ``wait``."""
 
     @abstractmethod
-    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
+    def within(
+        self, target: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int
+    ) -> None:
         """Enqueue a copy on the device, of bytes that do not overlap."""
 
     @abstractmethod

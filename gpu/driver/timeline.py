@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from symcomp.cvm.machine import DEVICE_TIMELINE as CURRENT
 
 if TYPE_CHECKING:
     from symcomp.gpu.driver.interface import Driver
@@ -85,9 +86,6 @@ class Timeline:
         """Wait until the times of all work that was enqueued are known."""
         while self._drivers:
             self._drivers.pop().wait()
-
-
-CURRENT: ContextVar[Timeline | None] = ContextVar("timeline", default=None)
 
 
 def recorded(compute: Callable[..., Any], timeline: Timeline) -> Callable[..., Any]:

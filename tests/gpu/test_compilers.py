@@ -18,10 +18,10 @@ from symcomp.codegen.compiler.driver import CompilerError
 from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
+from symcomp.cvm.machine import DeviceCounters, DeviceMemory
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.interface import Counters, Memory
 from symcomp.gpu.plan import all_calls
 from symcomp.ops.elementwise.scalar_special import gammainc_der
 from symcomp.tensor.signal.pool import pool_2d
@@ -45,7 +45,7 @@ class Recorder(Emulator):
         self.wanted.update((kernel.name, kernel) for kernel in wanted)
         return dict.fromkeys((kernel.name for kernel in wanted), 0)
 
-    def enqueue(self, work: Any, bases: list[int], held: Sequence[Memory]) -> None:
+    def enqueue(self, work: Any, bases: list[int], held: Sequence[DeviceMemory]) -> None:
         launches = [call.launch for call in all_calls(work.calls) if call.launch is not None]
         assert all(len(launch.parameters) <= 4096 for launch in launches)
 
@@ -199,7 +199,7 @@ class Pretender:
 
 
 def test_cubins_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    pretended, counters = Pretender(), Counters()
+    pretended, counters = Pretender(), DeviceCounters()
     monkeypatch.setattr(compiler, "find_compiler", lambda: pretended)
     with config.change_flags(compiledir=str(tmp_path)):
         for _ in range(2):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.cvm.machine import DeviceRegion, rounded
 from symcomp.errors import IndexOutOfRangeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.interface import rounded
 from symcomp.gpu.errors import DeviceError
-from symcomp.gpu.execution import run_plan
+from symcomp.gpu.execution import ready
 from symcomp.gpu.planner import Planner
 
 THREADS = 64
@@ -42,11 +42,13 @@ def kernel(body: str) -> CudaKernel:
 def launch(driver: Emulator, body: str, n: int, *arrays: DeviceArray, label: str = "it") -> None:
     planner = Planner(driver, {})
     planner.label = label
-    operands = [
-        planner.input(i, x.dtype.name, x.shape, x.strides) for i, x in enumerate(arrays)
-    ]
+    operands = [planner.input(i, x.dtype.name, x.shape, x.strides) for i, x in enumerate(arrays)]
     planner.launch(kernel(body), [1], [n], operands)
-    run_plan(driver, planner.finish([]), arrays, None, label)
+    layouts = [(x.dtype, x.shape, x.strides) for x in arrays]
+    plan = ready(driver, planner.finish([]), layouts, label)
+    region = DeviceRegion(has_arrays=True)
+    region.plans = [plan]
+    region(*arrays)
 
 
 def floats(n: int) -> DeviceArray:
@@ -119,9 +121,7 @@ def test_memory_that_was_not_written_is_nan(emu: Emulator) -> None:
 
 def test_a_fault_is_told_at_the_next_wait_with_its_label(emu: Emulator) -> None:
     x = floats(THREADS)
-    words = DeviceArray(
-        emu, x.memory, emu.fault_address() - x.memory.address, "int64", (1,), (8,)
-    )
+    words = DeviceArray(emu, x.memory, emu.fault_address() - x.memory.address, "int64", (1,), (8,))
     launch(emu, FAULT, emu.tickets.of("gather (file.py:3)"), x, words)
     with pytest.raises(IndexOutOfRangeError, match=r"gather \(file.py:3\): index 7 .* length 5"):
         emu.wait()

@@ -1,0 +1,243 @@
+# Regions of a graph on a device, as functions in C: plans by the layouts of arguments, memory of results, and the
+# enqueueing of calls, without a line of Python.
+
+#: The Timeline that work is added to, or None; gpu/driver/timeline.py has it.
+DEVICE_TIMELINE = contextvars.ContextVar("timeline", default=None)
+
+
+@cython.auto_pickle(False)
+cdef class DeviceStream:
+    """The stream of a device, for the machine.
+
+    Attributes
+    ----------
+    address : int
+        What functions of the driver call it; 0 where work must go through the driver, ``driver.enqueue``.
+    log : list or None
+        To which the work that is enqueued is added, and the memory that it uses; None if nothing must be known of it.
+
+    Parameters
+    ----------
+    driver : Driver
+    library : DeviceLibrary
+    counters : DeviceCounters
+    is_recorded : bool
+        Whether work is only written down: the GIL is kept meanwhile.
+    """
+
+    cdef readonly DeviceLibrary library
+    cdef readonly DeviceCounters counters
+    cdef readonly object driver
+    cdef public uintptr_t address
+    cdef public list log
+    cdef bint _is_recorded
+
+    def __init__(self, driver, DeviceLibrary library, DeviceCounters counters, bint is_recorded=False):
+        self.driver, self.library, self.counters, self._is_recorded = driver, library, counters, is_recorded
+
+    cdef int enqueue(self, DevicePlan plan, work, const uint64_t *bases, list held) except -1:
+        """Enqueue the calls of a plan."""
+        cdef int code, i, failed = -1
+        if self.address == 0 or DEVICE_TIMELINE.get() is not None:
+            self.driver.enqueue(work, [bases[i] for i in range(plan.data.n_bases)], held)
+            return 0
+        if self._is_recorded:
+            code = self._enqueue(plan, bases, &failed)
+        else:
+            with nogil:
+                code = self._enqueue(plan, bases, &failed)
+        if code == NO_HOST_MEMORY:
+            raise MemoryError
+        if code:
+            self.driver.refuse(work, code, failed)
+        self.counters.launches += plan.launches
+        self.counters.within += plan.copied
+        if self.log is not None:
+            self.log.append((work, held))
+        return 0
+
+    cdef int _enqueue(self, DevicePlan plan, const uint64_t *bases, int *failed) noexcept nogil:
+        cdef int code = self.library.enter()
+        if code == 0:
+            code = enqueue_device_plan(
+                &plan.data, &self.library.functions, <void *>self.address, bases, failed
+            )
+            self.library.leave()
+        return code
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class RegionPlan:
+    """The work of a region for arguments of one set of layouts.
+
+    Attributes
+    ----------
+    plan : Plan
+        The calls, for readers.
+
+    Parameters
+    ----------
+    plan : Plan
+    stream : DeviceStream
+    pool : DevicePool
+    array_type : type
+        Of results, a subclass of DeviceArrayBase.
+    inputs : list
+        For each argument a host array, whose value it must have, or (dtype, shape, strides).
+    outputs : list
+        For each result (base, None, offset, dtype, shape, strides), where it lies; (0, memory, ...) for a
+        constant; or a host array.
+    what : str
+        What memory is for, in messages.
+    """
+
+    cdef readonly object plan
+    cdef DevicePlan _native
+    cdef object _work, _driver, _device, _array_type, _what
+    cdef DeviceStream _stream
+    cdef DevicePool _pool
+    cdef list _inputs, _outputs, _given, _made, _constants
+    cdef int64_t _arena
+
+    def __init__(self, plan, DeviceStream stream, DevicePool pool, array_type, list inputs, list outputs, what):
+        self.plan, self._work, self._native, self._arena = plan, plan.native, plan.native.native, plan.arena
+        self._stream, self._pool, self._driver, self._array_type = stream, pool, stream.driver, array_type
+        self._device = stream.driver.name
+        self._inputs, self._outputs, self._what = inputs, outputs, what
+        self._given, self._made = plan.native.inputs, plan.native.made
+        self._constants = plan.native.constants
+
+    cdef bint fits(self, tuple values) except -1:
+        """Tell whether the arguments have the layouts, and numbers, that the plan is for."""
+        cdef DeviceArrayBase x
+        cdef Py_ssize_t i
+        cdef tuple layout
+        for i in range(len(self._inputs)):
+            if not isinstance(self._inputs[i], tuple):
+                if not _are_same(values[i], self._inputs[i]):
+                    return False
+                continue
+            x = <DeviceArrayBase?>values[i]
+            layout = <tuple>self._inputs[i]
+            if x.driver is not self._driver or not _equal(x.dtype, layout[0]):
+                return False
+            if not _equal(x.shape, layout[1]) or not _equal(x.strides, layout[2]):
+                return False
+        return True
+
+    cdef tuple run(self, tuple values, DeviceMemory arena):
+        """Enqueue the work; return the results."""
+        cdef uint64_t *bases = <uint64_t *>_zeros(self._native.data.n_bases, sizeof(uint64_t))
+        cdef list held = [], made = []
+        cdef int n = 1
+        try:
+            bases[0] = 0 if arena is None else arena.address
+            for i in self._given:
+                bases[n] = (<DeviceArrayBase>values[i]).address
+                n += 1
+            for size in self._made:
+                memory = self._pool.take(size, self._what)
+                made.append(memory)
+                bases[n] = memory.address
+                n += 1
+            if self._native.data.n_calls:
+                if self._stream.log is not None or self._stream.address == 0:
+                    held = [(<DeviceArrayBase>values[i]).memory for i in self._given] + made + self._constants
+                    if arena is not None:
+                        held.append(arena)
+                self._stream.enqueue(self._native, self._work, bases, held)
+        finally:
+            PyMem_Free(bases)
+        return tuple([self._result(z, values, made) for z in self._outputs])
+
+    cdef object _result(self, z, tuple values, list made):
+        cdef DeviceArrayBase found
+        cdef DeviceArrayBase given
+        cdef int base
+        cdef int64_t offset
+        if not isinstance(z, tuple):
+            return z
+        base, memory, offset, dtype, shape, strides = z
+        if memory is None and base <= len(self._given):
+            given = <DeviceArrayBase>values[self._given[base - 1]]
+            memory, offset = given.memory, offset + given.offset
+        elif memory is None:
+            memory = made[base - 1 - len(self._given)]
+        found = (<type>self._array_type).__new__(<type>self._array_type)
+        found.driver, found.device, found.memory, found.offset = self._driver, self._device, memory, offset
+        found.address = (<DeviceMemory>memory).address + <uint64_t>offset
+        found.dtype, found.shape, found.strides = dtype, shape, strides
+        return found
+
+
+cdef bint _are_same(x, y) except -1:
+    """Tell whether two arrays on the host have the same dtype, shape and elements."""
+    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+
+
+@cython.auto_pickle(False)
+cdef class DeviceRegion:
+    """A region as a function: from arrays on a device, and numbers, to such.
+
+    A subclass has ``make_plan``, from the arguments to a RegionPlan, and ``driver``.
+
+    Attributes
+    ----------
+    plans : list of RegionPlan
+        The one that was used last is the first.
+    made, repeated : int
+        How many plans were made, and how many calls repeated one.
+    """
+
+    cdef public list plans
+    cdef public int64_t made, repeated
+    cdef DeviceMemory _arena
+    cdef bint _has_arrays
+    cdef object __weakref__
+
+    def __init__(self, bint has_arrays):
+        self.plans, self._has_arrays = [], has_arrays
+
+    def __call__(self, *values):
+        """Enqueue the computation; return its results."""
+        cdef RegionPlan plan = self._plan_for(values)
+        cdef DeviceMemory arena = None
+        cdef tuple found
+        if plan._arena:
+            arena, self._arena = self._arena, None
+            if arena is None or arena.nbytes < plan._arena:
+                arena = plan._pool.take(plan._arena, f"intermediate values of {plan._what}")
+        found = plan.run(values, arena)
+        # Later work on the stream may write over it: it runs later.
+        if arena is not None and arena.nbytes <= LARGEST_KEPT_ARENA:
+            self._arena = arena
+        if config.gpu_check:
+            plan._driver.wait()
+        return found
+
+    cdef RegionPlan _plan_for(self, tuple values):
+        cdef list plans = self.plans
+        cdef RegionPlan plan
+        cdef Py_ssize_t i
+        driver = None if self._has_arrays else self.driver
+        for i in range(len(plans)):
+            plan = <RegionPlan>plans[i]
+            if (driver is None or plan._driver is driver) and plan.fits(values):
+                self.repeated += 1
+                if i:
+                    self.plans = [plan, *plans[:i], *plans[i + 1 :]]
+                return plan
+        plan = self.make_plan(*values)
+        plan._pool.share(self)
+        self.made += 1
+        self.plans = [plan, *self.plans[: max(config.most_plans, 1) - 1]]
+        return plan
+
+    def drop_arena(self):
+        """Give the memory of intermediate values back, which is kept for the next call."""
+        self._arena = None
+
+
+cdef enum:
+    LARGEST_KEPT_ARENA = 1073741824
