@@ -10,6 +10,12 @@ cdef extern from "device/device_plan.h":
         int (*enter)(void *) noexcept nogil
         int (*leave)(void **) noexcept nogil
         void *context
+        void *begin_capture
+        void *end_capture
+        void *instantiate
+        int (*launch_graph)(void *, void *) noexcept nogil
+        void *drop_graph
+        int (*drop_made)(void *) noexcept
 
 # Blocks of memory are multiples of this many bytes, and begin at such.
 GRANULE = 512
@@ -46,20 +52,22 @@ cdef class DeviceCounters:
         Bytes copied.
     compiled : int
         Modules that were compiled, not found in a cache.
+    graphs, recorded : int
+        Regions that were enqueued as a graph, and graphs that were recorded.
     """
 
-    cdef public int64_t launches, waits, allocations, to_device, to_host, within, compiled
+    cdef public int64_t launches, waits, allocations, to_device, to_host, within, compiled, graphs, recorded
 
     def clear(self):
         """Set all counts to 0."""
         self.launches = self.waits = self.allocations = self.compiled = 0
-        self.to_device = self.to_host = self.within = 0
+        self.to_device = self.to_host = self.within = self.graphs = self.recorded = 0
 
     def __repr__(self):
         return (
             f"DeviceCounters(launches={self.launches}, waits={self.waits}, allocations={self.allocations}, "
             f"to_device={self.to_device}, to_host={self.to_host}, within={self.within}, "
-            f"compiled={self.compiled})"
+            f"compiled={self.compiled}, graphs={self.graphs}, recorded={self.recorded})"
         )
 
 
@@ -71,7 +79,9 @@ cdef class DeviceLibrary:
     Parameters
     ----------
     addresses : dict of str to int
-        Those of "launch", "copy", "fill", "take", "give"; and "enter" and "leave", where work needs a context.
+        Those of "launch", "copy", "fill", "take", "give"; "enter" and "leave", where work needs a context; and,
+        where there are graphs, those of "begin_capture", "end_capture", "instantiate", "launch_graph",
+        "drop_graph" and "drop_made".
     context : int
     """
 
@@ -86,6 +96,12 @@ cdef class DeviceLibrary:
         f.enter = <int (*)(void *) noexcept nogil>_function(addresses, "enter")
         f.leave = <int (*)(void **) noexcept nogil>_function(addresses, "leave")
         f.context = <void *>context
+        f.begin_capture = _function(addresses, "begin_capture")
+        f.end_capture = _function(addresses, "end_capture")
+        f.instantiate = _function(addresses, "instantiate")
+        f.launch_graph = <int (*)(void *, void *) noexcept nogil>_function(addresses, "launch_graph")
+        f.drop_graph = _function(addresses, "drop_graph")
+        f.drop_made = <int (*)(void *) noexcept>_function(addresses, "drop_made")
 
     cdef int enter(self) noexcept nogil:
         return self.functions.enter(self.functions.context) if self.functions.enter != NULL else 0
@@ -124,6 +140,11 @@ cdef class DeviceMemory:
     @property
     def is_pooled(self):
         return self._pool is not None
+
+    @property
+    def size(self):
+        """The bytes of the block."""
+        return self._size
 
     def __dealloc__(self):
         if self._pool is not None:

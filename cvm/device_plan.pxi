@@ -37,6 +37,9 @@ cdef extern from "device/device_plan.h":
     int enqueue_device_plan(
         const DevicePlanData *, const DeviceFunctions *, void *, const uint64_t *, int *
     ) noexcept nogil
+    int record_device_plan(
+        const DevicePlanData *, const DeviceFunctions *, void *, const uint64_t *, void **, int *
+    ) noexcept nogil
 
 _DEVICE_KINDS = ["launch", "copy", "clear", "loop"]
 

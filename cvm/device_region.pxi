@@ -5,14 +5,39 @@
 DEVICE_TIMELINE = contextvars.ContextVar("timeline", default=None)
 
 
+cdef enum:
+    # Regions of fewer, or more, pieces of work are not enqueued as graphs.
+    FEWEST_IN_GRAPH = 3
+    MOST_IN_GRAPH = 4096
+    # The most graphs of a plan, each for other addresses.
+    MOST_GRAPHS = 16
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class RecordedGraph:
+    """The work of a plan with all its addresses, recorded by the driver."""
+
+    cdef DeviceLibrary _library
+    cdef void *_made
+
+    def __dealloc__(self):
+        if self._made != NULL and self._library.enter() == 0:
+            self._library.functions.drop_made(self._made)
+            self._library.leave()
+
+
 @cython.auto_pickle(False)
 cdef class DeviceStream:
     """The stream of a device, for the machine.
 
     Attributes
     ----------
+    recorder : int
+        Another stream, on which graphs are recorded; 0: none are.
     address : int
-        What functions of the driver call it; 0 where work must go through the driver, ``driver.enqueue``.
+        What functions of the driver call it; 0: ``driver.begin`` may set it. If it does not, and for work that
+        is timed, ``driver.enqueue`` is called.
     log : list or None
         To which the work that is enqueued is added, and the memory that it uses; None if nothing must be known of it.
 
@@ -28,42 +53,92 @@ cdef class DeviceStream:
     cdef readonly DeviceLibrary library
     cdef readonly DeviceCounters counters
     cdef readonly object driver
-    cdef public uintptr_t address
+    cdef public uintptr_t address, recorder
     cdef public list log
     cdef bint _is_recorded
 
     def __init__(self, driver, DeviceLibrary library, DeviceCounters counters, bint is_recorded=False):
         self.driver, self.library, self.counters, self._is_recorded = driver, library, counters, is_recorded
 
-    cdef int enqueue(self, DevicePlan plan, work, const uint64_t *bases, list held) except -1:
-        """Enqueue the calls of a plan."""
+    cdef int enqueue(
+        self, DevicePlan plan, work, const uint64_t *bases, list held, dict graphs
+    ) except -1:
+        """Enqueue the calls of a plan; as a graph, if they are enqueued with these addresses again."""
         cdef int code, i, failed = -1
-        if self.address == 0 or DEVICE_TIMELINE.get() is not None:
+        cdef RecordedGraph graph = None
+        is_timed = DEVICE_TIMELINE.get() is not None
+        if self.address == 0 and not is_timed:
+            self.driver.begin()
+        if self.address == 0 or is_timed:
             self.driver.enqueue(work, [bases[i] for i in range(plan.data.n_bases)], held)
             return 0
+        if self.recorder and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH and config.gpu_graphs:
+            graph = self._graph(plan, work, bases, graphs)
         if self._is_recorded:
-            code = self._enqueue(plan, bases, &failed)
+            code = self._enqueue(plan, bases, graph, &failed)
         else:
             with nogil:
-                code = self._enqueue(plan, bases, &failed)
-        if code == NO_HOST_MEMORY:
-            raise MemoryError
-        if code:
-            self.driver.refuse(work, code, failed)
+                code = self._enqueue(plan, bases, graph, &failed)
+        self._check(work, code, failed)
         self.counters.launches += plan.launches
         self.counters.within += plan.copied
+        self.counters.graphs += graph is not None
         if self.log is not None:
             self.log.append((work, held))
         return 0
 
-    cdef int _enqueue(self, DevicePlan plan, const uint64_t *bases, int *failed) noexcept nogil:
+    cdef int _enqueue(
+        self, DevicePlan plan, const uint64_t *bases, RecordedGraph graph, int *failed
+    ) noexcept nogil:
         cdef int code = self.library.enter()
-        if code == 0:
+        if code:
+            return code
+        if graph is not None:
+            code = self.library.functions.launch_graph(graph._made, <void *>self.address)
+        else:
             code = enqueue_device_plan(
                 &plan.data, &self.library.functions, <void *>self.address, bases, failed
             )
-            self.library.leave()
+        self.library.leave()
         return code
+
+    cdef RecordedGraph _graph(self, DevicePlan plan, work, const uint64_t *bases, dict graphs):
+        """Return the graph for these addresses; None when they are met for the first time."""
+        cdef bytes key = (<const char *>bases)[: plan.data.n_bases * sizeof(uint64_t)]
+        if key not in graphs:
+            if len(graphs) >= MOST_GRAPHS:
+                del graphs[next(iter(graphs))]
+            graphs[key] = None
+            return None
+        found = graphs[key]
+        if found is None:
+            found = graphs[key] = self._recorded(plan, work, bases)
+        return found
+
+    cdef RecordedGraph _recorded(self, DevicePlan plan, work, const uint64_t *bases):
+        """Record a plan; with the GIL, as there is one stream for it."""
+        cdef RecordedGraph found = RecordedGraph.__new__(RecordedGraph)
+        cdef int failed = -1, code = self.library.enter()
+        found._library = self.library
+        if code == 0:
+            code = record_device_plan(
+                &plan.data, &self.library.functions, <void *>self.recorder, bases, &found._made, &failed
+            )
+            self.library.leave()
+        try:
+            self._check(work, code, failed)
+        except Exception as problem:
+            problem.add_note("A graph was recorded; with config.gpu_graphs=False there are none")
+            raise
+        self.counters.recorded += 1
+        return found
+
+    cdef int _check(self, work, int code, int failed) except -1:
+        if code == NO_HOST_MEMORY:
+            raise MemoryError
+        if code:
+            self.driver.refuse(work, code, failed)
+        return 0
 
 
 @cython.final
@@ -98,6 +173,7 @@ cdef class RegionPlan:
     cdef DeviceStream _stream
     cdef DevicePool _pool
     cdef list _inputs, _outputs, _given, _made, _constants
+    cdef dict _graphs
     cdef int64_t _arena
 
     def __init__(self, plan, DeviceStream stream, DevicePool pool, array_type, list inputs, list outputs, what):
@@ -106,7 +182,7 @@ cdef class RegionPlan:
         self._device = stream.driver.name
         self._inputs, self._outputs, self._what = inputs, outputs, what
         self._given, self._made = plan.native.inputs, plan.native.made
-        self._constants = plan.native.constants
+        self._constants, self._graphs = plan.native.constants, {}
 
     cdef bint fits(self, tuple values) except -1:
         """Tell whether the arguments have the layouts, and numbers, that the plan is for."""
@@ -146,7 +222,7 @@ cdef class RegionPlan:
                     held = [(<DeviceArrayBase>values[i]).memory for i in self._given] + made + self._constants
                     if arena is not None:
                         held.append(arena)
-                self._stream.enqueue(self._native, self._work, bases, held)
+                self._stream.enqueue(self._native, self._work, bases, held, self._graphs)
         finally:
             PyMem_Free(bases)
         return tuple([self._result(z, values, made) for z in self._outputs])

@@ -277,6 +277,8 @@ class DeviceCounters:
     to_host: int
     within: int
     compiled: int
+    graphs: int
+    recorded: int
     def clear(self) -> None: ...
 
 class DeviceLibrary:
@@ -286,6 +288,7 @@ class DeviceMemory:
     address: int
     nbytes: int
     is_pooled: bool
+    size: int
     def __init__(self, address: int, nbytes: int) -> None: ...
 
 class DevicePool:
@@ -351,6 +354,7 @@ class DeviceStream:
     counters: DeviceCounters
     driver: Any
     address: int
+    recorder: int
     log: list[Any] | None
     def __init__(
         self,

@@ -186,6 +186,12 @@ OPTIONS = (
         "Whether each call waits for devices, so that an error comes with the call that caused it.",
     ),
     Option(
+        "gpu_graphs",
+        True,
+        bool,
+        "Whether regions that are enqueued again with the same addresses are CUDA graphs.",
+    ),
+    Option(
         "openmp",
         False,
         bool,
@@ -295,6 +301,7 @@ class Config:
     compiledir_size: int
     device: str
     gpu_check: bool
+    gpu_graphs: bool
     most_plans: int
     random_generator: str
     on_unused_input: str

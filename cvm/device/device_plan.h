@@ -11,6 +11,8 @@ enum { DEVICE_LAUNCH, DEVICE_COPY, DEVICE_CLEAR, DEVICE_LOOP };
 /* CUDA's names for entries of the last argument of a launch. */
 enum { LAUNCH_PARAMETERS = 1, LAUNCH_PARAMETERS_SIZE = 2 };
 static const int NO_HOST_MEMORY = -1;
+/* Other threads may allocate memory, and the like, while work is captured. */
+enum { CAPTURE_RELAXED = 2 };
 
 /* Functions of a driver. Each returns 0, or the code of an error. */
 typedef struct {
@@ -25,6 +27,13 @@ typedef struct {
     int (*enter)(void *context);
     int (*leave)(void **context);
     void *context;
+    /* Graphs: work that is recorded on a stream, not run, and then run as a whole. */
+    int (*begin_capture)(void *stream, int mode);
+    int (*end_capture)(void *stream, void **graph);
+    int (*instantiate)(void **made, void *graph, unsigned long long flags);
+    int (*launch_graph)(void *made, void *stream);
+    int (*drop_graph)(void *graph);
+    int (*drop_made)(void *made);
 } DeviceFunctions;
 
 /* The address of a storage, and an offset, at a place in the parameters of a launch; of copies and clears, place
@@ -161,6 +170,25 @@ static int enqueue_device_plan(const DevicePlanData *plan, const DeviceFunctions
     code = enqueue_calls(&run, 0, plan->n_calls);
     *failed = run.failed;
     free(memory);
+    return code;
+}
+
+/* Record a plan as a graph, on a stream that nothing else uses; return 0, or the code of an error as above. */
+static int record_device_plan(const DevicePlanData *plan, const DeviceFunctions *functions, void *stream,
+                              const uint64_t *bases, void **made, int *failed)
+{
+    void *graph = NULL;
+    int code = functions->begin_capture(stream, CAPTURE_RELAXED), ended;
+    if (code)
+        return code;
+    code = enqueue_device_plan(plan, functions, stream, bases, failed);
+    ended = functions->end_capture(stream, &graph);
+    if (code == 0)
+        code = ended;
+    if (code == 0)
+        code = functions->instantiate(made, graph, 0);
+    if (graph != NULL)
+        functions->drop_graph(graph);
     return code;
 }
 

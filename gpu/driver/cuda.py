@@ -78,6 +78,9 @@ _FUNCTIONS = {
     "launch": "cuLaunchKernel", "copy": "cuMemcpyDtoDAsync_v2", "fill": "cuMemsetD8Async",
     "take": "cuMemAlloc_v2", "give": "cuMemFree_v2",
     "enter": "cuCtxPushCurrent_v2", "leave": "cuCtxPopCurrent_v2",
+    "begin_capture": "cuStreamBeginCapture_v2", "end_capture": "cuStreamEndCapture",
+    "instantiate": "cuGraphInstantiateWithFlags", "launch_graph": "cuGraphLaunch",
+    "drop_graph": "cuGraphDestroy", "drop_made": "cuGraphExecDestroy",
 }  # fmt: skip
 
 
@@ -207,7 +210,9 @@ class CudaDriver(Driver):
         self.stream = drv.Stream(1)  # CU_STREAM_NON_BLOCKING
         self._library, self._process = _Library(), os.getpid()
         self.open(DeviceLibrary(self._library.addresses, self._library.context()))
+        self._recorder = drv.Stream(1)
         self.queue.address = int(self.stream.handle)
+        self.queue.recorder = int(self._recorder.handle)
         flags = drv.host_alloc_flags.DEVICEMAP
         self._fault = drv.pagelocked_zeros(FAULT_WORDS, np.int64, mem_flags=flags)
         assert self._fault.nbytes == FAULT_BYTES

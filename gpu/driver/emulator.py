@@ -110,7 +110,7 @@ class _Batch:
 
     def _run(self, first: int, work: Work, held: list[DeviceMemory]) -> None:
         timeline, device, n = self._timeline, self._device, work.native.pieces
-        own = [(m.address, m.nbytes) for m in held if m.is_pooled]
+        own = [(m.address, m.size) for m in held if m.is_pooled]
         blocks = np.array(own, "uint64").reshape(-1, 2)
         said = ctypes.c_char_p()
         times = np.zeros((0 if timeline is None else n, 2), "int64")
@@ -137,9 +137,11 @@ class Emulator(Driver):
         Whether work runs when its results are waited for; else when it is enqueued.
     order : int
         In which order the threads of a block run between barriers; see ``ORDERS``.
+    keeps_blocks : bool
+        Whether blocks are used again, as on cards. If not, reads of freed memory are noticed.
     """
 
-    def __init__(self, lazy: bool = True, order: int = 0) -> None:
+    def __init__(self, lazy: bool = True, order: int = 0, keeps_blocks: bool = False) -> None:
         super().__init__()
         self.name, self.arch = "emu", "emu"
         self.lazy, self.order = lazy, order
@@ -151,8 +153,9 @@ class Emulator(Driver):
         self._kernels: dict[str, _Kernel] = {}
         source = (files("symcomp.gpu.driver") / "emustream.h").read_text(encoding="utf-8")
         self._library = _Library(self._load(source, [*_OF_EMULATOR, *_OF_MACHINE.values()]))
-        # Blocks are used once each, so that reads of freed memory are noticed.
-        self.open(DeviceLibrary(self._library.machine), keeps_blocks=False, is_recorded=True)
+        self.open(DeviceLibrary(self._library.machine), keeps_blocks, is_recorded=True)
+        self._recorder = _Batch(self, self._library, None)
+        self.queue.recorder = self._recorder.address
 
     def _target(self) -> Target:
         found = target()
@@ -225,7 +228,6 @@ class Emulator(Driver):
                     raise
 
     def enqueue(self, work: Work, bases: list[int], held: Sequence[DeviceMemory]) -> None:
-        """Begin to record, or record work that is timed."""
         timeline = CURRENT.get()
         batch = _Batch(self, self._library, timeline)
         functions = tuple(self._library.machine[name] for name in ("launch", "copy", "fill"))
@@ -237,11 +239,16 @@ class Emulator(Driver):
         batch.log.append((work, [*held]))
         if timeline is not None:
             timeline.expect(self)
+        self._put(batch.run)
+
+    def begin(self) -> None:
+        """Let the machine record in a batch until something else is enqueued, or work runs."""
+        if not self.lazy:
+            return
+        batch = _Batch(self, self._library, None)
         with self.lock:
             self._put(batch.run)
-            if self.lazy and timeline is None:
-                # The machine goes on there until something else is enqueued, or work runs.
-                self.queue.log, self.queue.address = batch.log, batch.address
+            self.queue.log, self.queue.address = batch.log, batch.address
 
     def _close(self) -> None:
         """Let the machine record no more in the last batch."""
@@ -310,7 +317,13 @@ class Emulator(Driver):
 _VARIABLES = ("cuemu_errmsg", "cuemu_schedule")
 _OF_EMULATOR = ("emu_begin", "emu_drop", "emu_run")
 # Functions like those of CUDA's driver, by the names that the machine has for them.
-_OF_MACHINE = {name: f"emu_{name}" for name in ("launch", "copy", "fill", "take", "give")}
+_OF_MACHINE = {
+    name: f"emu_{name}"
+    for name in (
+        "launch", "copy", "fill", "take", "give", "begin_capture", "end_capture", "instantiate",
+        "launch_graph", "drop_graph", "drop_made",
+    )
+}  # fmt: skip
 _move = ctypes.memmove
 
 

@@ -88,6 +88,35 @@ EXPORT int emu_fill(uint64_t target, unsigned char value, size_t n, void *stream
   return OK;
 }
 
+// Graphs are batches: a stream that is captured is emptied into one, which is then added to others.
+static int append(Batch *to, const Batch *from) {
+  if (!grow((void **)&to->work, &to->room, to->n + from->n, sizeof(Work)) ||
+      !grow((void **)&to->given, &to->most, to->used + from->used + 16, 1))
+    return NO_MEMORY;
+  for (size_t i = 0; i < from->n; ++i) {
+    Work *w = to->work + to->n++;
+    *w = from->work[i];
+    w->at += to->used;
+  }
+  memcpy(to->given + to->used, from->given, from->used);
+  to->used += from->used;
+  return OK;
+}
+static int copied(void **made, const void *from) {
+  *made = emu_begin();
+  return *made ? append((Batch *)*made, (const Batch *)from) : NO_MEMORY;
+}
+EXPORT int emu_begin_capture(void *stream, int mode) {
+  Batch *b = (Batch *)stream;
+  b->n = b->used = 0;
+  return OK;
+}
+EXPORT int emu_end_capture(void *stream, void **graph) { return copied(graph, stream); }
+EXPORT int emu_instantiate(void **made, void *graph, unsigned long long flags) { return copied(made, graph); }
+EXPORT int emu_launch_graph(void *made, void *stream) { return append((Batch *)stream, (const Batch *)made); }
+EXPORT int emu_drop_graph(void *graph) { return emu_drop(graph), OK; }
+EXPORT int emu_drop_made(void *made) { return emu_drop(made), OK; }
+
 // Memory between canaries, before which lies what free() needs.
 struct Header {
   void *raw;

@@ -168,9 +168,12 @@ class Driver(ABC):
         found in the cache.
         """
 
+    def begin(self) -> None:  # noqa: B027  not all drivers need it
+        """Set the address of ``queue``, if the machine may enqueue there now."""
+
     @abstractmethod
     def enqueue(self, work: Work, bases: list[int], held: Sequence[DeviceMemory]) -> None:
-        """Enqueue the calls of a plan.
+        """Enqueue the calls of a plan, and time them if a timeline is set.
 
         Parameters
         ----------

@@ -21,7 +21,8 @@
 #define API extern "C" __attribute__((visibility("default"))) int
 typedef uint64_t Ptr;
 enum { OK = 0, INVALID = 1, OOM = 2, NOINIT = 3, NODEV = 100, BADIMG = 200, BADCTX = 201, BADHANDLE = 400, NOTFOUND = 500, NOTREADY = 600, ILLEGAL = 700, LAUNCHFAIL = 719, NOTSUP = 801 };
-struct Stream { unsigned flags; std::deque<std::function<void()>> q; uint64_t put = 0, ran = 0; };
+typedef std::vector<std::function<void()>> Graph;
+struct Stream { unsigned flags; std::deque<std::function<void()>> q; uint64_t put = 0, ran = 0; Graph *capture = nullptr; };
 struct Event { Stream *s = nullptr; uint64_t at = 0; double t = 0; bool rec = false; };
 struct Mod { void *h; int *sched; const char *msg; };
 struct Fun { Mod *m; std::string name; int (*f)(const unsigned *, const unsigned *, size_t, const char *, size_t); };
@@ -30,7 +31,7 @@ struct Block { size_t n; char *raw; };
 static auto &mu = *new std::recursive_mutex; static auto &null_ = *new Stream; static auto &streams = *new std::set<Stream *>; static auto &mem = *new std::map<Ptr, Block>;
 static size_t used; static const size_t TOTAL = size_t(4) << 30; static int sticky; static char lastmsg[700];
 static thread_local std::vector<void *> ctxs; static int CTX[8];
-static long n_sync, n_launch; static bool eager;
+static long n_sync, n_launch, n_graph; static bool eager;
 static double now() { timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e3 + t.tv_nsec * 1e-6; }
 #define LOCK std::lock_guard<std::recursive_mutex> l_(mu)
 #define CTXCHK if (ctxs.empty()) return BADCTX; if (sticky) return sticky
@@ -40,6 +41,7 @@ static void drain_all() { drain(&null_); for (auto *s : streams) drain(s); }
 static Stream *S(void *h) { return h == nullptr || h == (void *)1 ? &null_ : (Stream *)h; }
 static int put(void *h, std::function<void()> f) {
   Stream *s = S(h);
+  if (s->capture) { s->capture->push_back(std::move(f)); return sticky; }
   if (s == &null_) { for (auto *t : streams) if (!(t->flags & 1)) drain(t); } else if (!(s->flags & 1)) drain(&null_);
   s->q.push_back(std::move(f)); ++s->put; if (eager) drain(s); return sticky;
 }
@@ -148,10 +150,16 @@ API cuLaunchKernel(Fun *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
   return put(st, [=] { if (sticky) return;
     if (f->f(g.data(), g.data() + 3, sh, buf.data(), buf.size())) { fault(LAUNCHFAIL, (f->name + ": " + f->m->msg).c_str()); return; }
     for (auto &kv : mem) if (!intact(kv.first, kv.second)) { fault(ILLEGAL, (f->name + ": write outside a device buffer of " + std::to_string(kv.second.n) + " bytes").c_str()); return; } }); }
+API cuStreamBeginCapture_v2(void *s, int) { LOCK; CTXCHK; if (S(s) == &null_) return 900; S(s)->capture = new Graph; return OK; }
+API cuStreamEndCapture(void *s, Graph **g) { LOCK; if (!S(s)->capture) return 901; *g = S(s)->capture; S(s)->capture = nullptr; return OK; }
+API cuGraphInstantiateWithFlags(Graph **made, Graph *g, unsigned long long) { CTXCHK; *made = new Graph(*g); return OK; }
+API cuGraphLaunch(Graph *made, void *s) { LOCK; CTXCHK; ++n_graph; return put(s, [g = *made] { for (auto &f : g) f(); }); }
+API cuGraphDestroy(Graph *g) { delete g; return OK; }
+API cuGraphExecDestroy(Graph *g) { delete g; return OK; }
 API cuProfilerStart() { return OK; }
 API cuProfilerStop() { return OK; }
 API fakecuda_reset() { LOCK; sticky = 0; for (auto *s : streams) s->q.clear(); null_.q.clear(); for (auto &kv : mem) { memset((char *)kv.first - 1024, 0xa5, 1024); memset((char *)kv.first + kv.second.n, 0xa5, 1024); } return OK; }
-API fakecuda_stat(int k) { return k == 0 ? (int)n_sync : k == 1 ? (int)n_launch : (int)mem.size(); }
+API fakecuda_stat(int k) { return k == 0 ? (int)n_sync : k == 1 ? (int)n_launch : k == 3 ? (int)n_graph : (int)mem.size(); }
 
 // Functions that PyCUDA links to, and symcomp does not need.
 #define LACKING(name) API name() { return NOTSUP; }

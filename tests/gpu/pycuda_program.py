@@ -57,6 +57,12 @@ def train() -> None:
     for _ in range(5):
         g(*batch)
     assert (counters.allocations, counters.waits, counters.compiled) == (0, 5, 0), counters
+    for _ in range(20):  # until all sets of addresses have been met
+        g(*batch)
+    counters.clear()
+    for _ in range(5):
+        g(*batch)
+    assert (counters.graphs, counters.recorded) == (5, 0), counters
 
 
 def loop() -> None:

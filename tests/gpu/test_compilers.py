@@ -45,6 +45,9 @@ class Recorder(Emulator):
         self.wanted.update((kernel.name, kernel) for kernel in wanted)
         return dict.fromkeys((kernel.name for kernel in wanted), 0)
 
+    def begin(self) -> None:
+        pass
+
     def enqueue(self, work: Any, bases: list[int], held: Sequence[DeviceMemory]) -> None:
         launches = [call.launch for call in all_calls(work.calls) if call.launch is not None]
         assert all(len(launch.parameters) <= 4096 for launch in launches)

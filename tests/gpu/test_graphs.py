@@ -1,0 +1,103 @@
+"""Regions that are repeated with the same addresses, as graphs of the driver."""
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp import gpu
+from symcomp.config import config
+from symcomp.errors import IndexOutOfRangeError
+from symcomp.gpu.driver.devices import set_driver
+from symcomp.gpu.driver.emulator import Emulator
+from symcomp.tests.gpu.running import DEVICE
+from symcomp.tests.gpu.test_regions import steps
+
+on_emu = config.change_flags(device=DEVICE)
+
+
+@pytest.fixture
+def reusing(emu: Any) -> Iterator[Any]:
+    """Yield a driver whose pool gives blocks again, so that addresses are met again."""
+    if not isinstance(emu, Emulator):
+        yield emu
+        return
+    driver = Emulator(keeps_blocks=True)
+    set_driver("emu", driver)
+    yield driver
+    set_driver("emu", emu)
+
+
+def test_a_step_is_a_graph_once_its_addresses_are_met_again(reusing: Any) -> None:
+    with config.change_flags(gpu_graphs=False):
+        f, w = steps()
+        wanted = [float(f()) for _ in range(12)]
+        assert (reusing.counters.graphs, reusing.counters.recorded) == (0, 0)
+    g, v = steps()
+    reusing.counters.clear()
+    assert [float(g()) for _ in range(12)] == wanted
+    np.testing.assert_array_equal(v.get_value(), w.get_value())
+    counters = reusing.counters
+    native = g.maker.fgraph.toposort()[0].op.program.plans[0].plan.native.native
+    assert counters.launches == 12 * native.launches
+    # Weights lie in two blocks by turns, losses in one or two: each set is enqueued once by calls.
+    assert 1 <= counters.recorded <= 4 and counters.graphs >= 12 - 2 * counters.recorded - 2
+
+
+def test_other_addresses_are_other_graphs(reusing: Any) -> None:
+    x = T.fmatrix("x")
+    with on_emu:
+        f = symcomp.function([x], gpu.to_gpu(T.dot(T.dot(T.tanh(x), x), x), DEVICE))
+    values = [np.full((4, 4), k, "float32") for k in range(20)]
+    kept = [f(value) for value in values]  # results take new memory each time
+    assert reusing.counters.graphs == 0
+    for value, z in zip(values, kept, strict=True):
+        np.testing.assert_allclose(z.get(), np.tanh(value) @ value @ value, rtol=1e-5)
+    kept.clear()
+    for value in values:
+        found = f(value).get()
+        np.testing.assert_allclose(found, np.tanh(value) @ value @ value, rtol=1e-5)
+    assert reusing.counters.graphs > 10
+
+
+def test_loops_are_part_of_a_graph(reusing: Any) -> None:
+    x = symcomp.shared(np.full((7, 3), 0.1, "float32"), device=DEVICE)
+    states, _ = symcomp.scan(lambda row, h: T.tanh(row + h), x, T.zeros(3, "float32"))
+    f = symcomp.function([], gpu.to_gpu(states[-1], DEVICE))
+    found = [f().get() for _ in range(6)]
+    assert all(np.array_equal(z, found[0]) for z in found) and reusing.counters.graphs >= 3
+
+
+def test_errors_within_a_graph_name_the_op(reusing: Any) -> None:
+    m = symcomp.shared(np.ones((3, 2), "float32"), device=DEVICE)
+    i = T.lvector("i")
+    f = symcomp.function([i], gpu.to_gpu(T.dot(T.tanh(m * 2)[i], T.tanh(m).T).sum(axis=0), DEVICE))
+    for _ in range(6):
+        f([1, 2]).get()
+    assert reusing.counters.graphs > 0
+    late = f([1, 5])
+    with pytest.raises(IndexOutOfRangeError, match=r"test_graphs.py:\d+ .*: index 5 .* length 3"):
+        late.get()
+    assert f([0, 1]).get().shape == (3,)
+
+
+def test_what_a_driver_refuses_to_record_is_an_error_with_its_cure(reusing: Any) -> None:
+    if not isinstance(reusing, Emulator):
+        pytest.skip("a card has a stream for it")
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+    refuse = kind(lambda stream, mode: 900)
+    address = ctypes.cast(refuse, ctypes.c_void_p).value
+    functions = {**reusing._library.machine, "begin_capture": address}
+    reusing.open(type(reusing.pool.library)(functions), keeps_blocks=True, is_recorded=True)
+    reusing.queue.recorder = 1
+    f, _ = steps()
+    with pytest.raises(gpu.DeviceError, match="emu: error 900") as caught:
+        for _ in range(6):
+            float(f())
+    assert any("config.gpu_graphs=False" in note for note in caught.value.__notes__)
+    with config.change_flags(gpu_graphs=False):
+        assert float(f()) > 0
