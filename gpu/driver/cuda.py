@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, file_of
-from symcomp.cvm.machine import DeviceLibrary, DeviceMemory, rounded
+from symcomp.cvm.machine import DeviceLibrary, DeviceMemory
 from symcomp.gpu.driver.compiler import cubins
 from symcomp.gpu.driver.interface import (
     FAULT_BYTES,
@@ -32,14 +32,12 @@ from symcomp.gpu.driver.interface import (
     MemoryInfo,
     Work,
 )
+from symcomp.gpu.driver.staging import Pending, Staging
 from symcomp.gpu.driver.timeline import CURRENT, KINDS, MOST_EVENTS, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable, unavailable_in_fork
 from symcomp.lazy import lazy_module
 
 pycuda_driver: Any = lazy_module("pycuda.driver")
-
-# Blocks of pinned memory up to this number of bytes are kept for later copies.
-KEPT_STAGING = 1 << 24
 
 
 def _pycuda() -> Any:
@@ -150,19 +148,15 @@ def describe_cards() -> list[tuple[str, str]]:
 
 
 class _Mark(DeviceEvent):
-    def __init__(self, driver: CudaDriver) -> None:
-        self._driver = driver
-        self._event = driver.drv.Event(driver.drv.event_flags.DISABLE_TIMING)
-        self._event.record(driver.stream)
+    def __init__(self, driver: CudaDriver, enqueued: tuple[int, int], event: Any) -> None:
+        self._driver, self._enqueued, self._event = driver, enqueued, event
 
     def done(self) -> bool:
-        return bool(self._event.query())
+        return self._driver.is_past(self._event)
 
     def wait(self) -> None:
-        if not self.done():
-            self._driver.counters.waits += 1
-            self._event.synchronize()
-        self._driver.release_staging()
+        self._driver.wait_until(self._event)
+        self._driver.finish(self._enqueued)
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -217,14 +211,13 @@ class CudaDriver(Driver):
         self._fault = drv.pagelocked_zeros(FAULT_WORDS, np.int64, mem_flags=flags)
         assert self._fault.nbytes == FAULT_BYTES
         self._kernels: dict[str, int] = {}
-        # Pinned memory that copies read from and write to, and such that is free, by size.
-        self._staging: list[np.ndarray] = []
-        self._free_staging: dict[int, list[np.ndarray]] = {}
-        self._arrivals: list[tuple[np.ndarray, np.ndarray]] = []
+        self._staging = Staging(lambda n: drv.pagelocked_empty(n, np.uint8), self._mark)
+        # Arrays to be filled, and the pinned memory that their elements come to.
+        self._arrivals: Pending[tuple[np.ndarray, np.ndarray]] = Pending()
         # For profiles: an event at a known time, and work with the events around it.
         self._clock: Any = None
         self._clock_start = 0
-        self._times: list[tuple[Timeline, str, str, int, Any, Any]] = []
+        self._times: Pending[tuple[Timeline, str, str, int, Any, Any]] = Pending()
 
     @_in_context
     def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
@@ -250,28 +243,25 @@ class CudaDriver(Driver):
     def message(self, code: int) -> str:
         return self._library.message(code)
 
-    def _staged(self, nbytes: int) -> np.ndarray:
-        size = rounded(nbytes)
-        free = self._free_staging.get(size)
-        found = free.pop() if free else self.drv.pagelocked_empty(size, np.uint8)
-        self._staging.append(found)
-        return found[:nbytes]
-
     @_in_context
     def to_device(self, target: DeviceMemory, offset: int, source: np.ndarray) -> None:
         self.counters.to_device += source.nbytes
-        staged = self._staged(source.nbytes)
-        staged[:] = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+        staged = self._staging.take(source.nbytes)
+        used = staged[: source.nbytes]
+        used[:] = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
         with self._timing("to device", source.nbytes):
-            self.drv.memcpy_htod_async(target.address + offset, staged, self.stream)
+            self.drv.memcpy_htod_async(target.address + offset, used, self.stream)
+        self._staging.send(staged)
 
     @_in_context
     def to_host(self, target: np.ndarray, source: DeviceMemory, offset: int) -> None:
         self.counters.to_host += target.nbytes
-        staged = self._staged(target.nbytes)
+        staged = self._staging.take(target.nbytes)
         with self._timing("to host", target.nbytes):
-            self.drv.memcpy_dtoh_async(staged, source.address + offset, self.stream)
-        self._arrivals.append((target, staged))
+            self.drv.memcpy_dtoh_async(
+                staged[: target.nbytes], source.address + offset, self.stream
+            )
+        self._arrivals.add((target, staged))
 
     @_in_context
     def within(
@@ -296,10 +286,11 @@ class CudaDriver(Driver):
         timeline.expect(self)
         start = self._event()
         yield
-        self._times.append((timeline, kind, label, nbytes, start, self._event()))
+        self._times.add((timeline, kind, label, nbytes, start, self._event()))
         if len(self._times) >= MOST_EVENTS:
+            added = self._times.added
             self.stream.synchronize()
-            self._collect_times()
+            self._times.finish(added, self._collect_time)
 
     def _timed(self, work: Work) -> list[Any]:
         """Return the functions that enqueue, with events around each piece of this work."""
@@ -323,43 +314,65 @@ class CudaDriver(Driver):
         event.record(self.stream)
         return event
 
-    def _collect_times(self) -> None:
-        """Add the times of all work to their timelines; it is done."""
-        for timeline, kind, label, nbytes, start, end in self._times:
-            begin = self._clock_start + round(1e6 * self._clock.time_till(start))
-            duration = round(1e6 * start.time_till(end))
-            timeline.add(Timed(self.name, kind, label, begin, duration, nbytes))
-        self._times.clear()
+    def _mark(self) -> Any:
+        event = self.drv.Event(self.drv.event_flags.DISABLE_TIMING)
+        event.record(self.stream)
+        return event
+
+    def _collect_time(self, timed: tuple[Timeline, str, str, int, Any, Any]) -> None:
+        """Add the time of work that is done to its timeline."""
+        timeline, kind, label, nbytes, start, end = timed
+        begin = self._clock_start + round(1e6 * self._clock.time_till(start))
+        duration = round(1e6 * start.time_till(end))
+        timeline.add(Timed(self.name, kind, label, begin, duration, nbytes))
 
     @_in_context
     def mark(self) -> DeviceEvent:
-        return _Mark(self)
+        return _Mark(self, self.enqueued(), self._mark())
+
+    @_in_context
+    def is_past(self, event: Any) -> bool:
+        """Return whether the work before an event is done."""
+        return bool(event.query())
+
+    @_in_context
+    def wait_until(self, event: Any) -> None:
+        """Wait for the work before an event."""
+        if not event.query():
+            self.counters.waits += 1
+            event.synchronize()
 
     @_in_context
     def wait(self) -> None:
         self.counters.waits += 1
+        added = self.enqueued()
         try:
             self.stream.synchronize()
         except self.drv.Error as problem:
             raise DeviceError(f"{self.name}: {problem}") from None
-        self.release_staging()
+        self.finish(added)
         if self._fault[0]:
             words = self._fault.copy()
             self._fault[:] = 0
             raise self.tickets.error(words)
 
-    def release_staging(self) -> None:
-        """Fill the arrays whose copies have arrived, and forget what copies read from."""
-        if not self.stream.is_done():
-            return
-        self._collect_times()
-        for target, staged in self._arrivals:
-            target.reshape(-1).view(np.uint8)[:] = staged
-        self._arrivals.clear()
-        for block in self._staging:
-            if block.nbytes <= KEPT_STAGING:
-                self._free_staging.setdefault(block.nbytes, []).append(block)
-        self._staging.clear()
+    def enqueued(self) -> tuple[int, int]:
+        """Return how many copies to the host, and timed pieces of work, were enqueued so far."""
+        return self._arrivals.added, self._times.added
+
+    def finish(self, enqueued: tuple[int, int]) -> None:
+        """Fill the arrays, and add the times, of work that is done: all up to these counts.
+
+        Other threads may have enqueued more meanwhile, which is not done.
+        """
+        arrivals, times = enqueued
+        self._times.finish(times, self._collect_time)
+        self._arrivals.finish(arrivals, self._fill)
+
+    def _fill(self, arrival: tuple[np.ndarray, np.ndarray]) -> None:
+        target, staged = arrival
+        target.reshape(-1).view(np.uint8)[:] = staged[: target.nbytes]
+        self._staging.give(staged)
 
     @_in_context
     def wait_for_others(self) -> None:

@@ -16,10 +16,13 @@ from symcomp.core.output import written
 from symcomp.core.spans import recorded
 from symcomp.cvm.blas_threads import blas_limit, blas_threads_to_use
 from symcomp.cvm.machine import Caller, Calls
+from symcomp.lazy import lazy_module
 from symcomp.profiling.devices import Watch
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
 from symcomp.vm.memory import MemoryReport
+
+devices = lazy_module("symcomp.gpu.driver.devices")
 
 
 class Function(Caller):
@@ -321,6 +324,27 @@ class Function(Caller):
 
     def sync_shared(self) -> None:
         """Do nothing: all updates are done when a call returns. Kept for compatibility."""
+
+    def sync(self) -> None:
+        """Wait until the devices of the function have done the work of all calls so far.
+
+        Raises
+        ------
+        IndexError, DeviceError
+            If some of it failed; the message names the op and its line.
+
+        Examples
+        --------
+        >>> import symcomp
+        >>> import symcomp.tensor as T
+        >>> x = T.fvector("x")
+        >>> f = symcomp.function([x], (x * 2).transfer("emu"))
+        >>> z = f([1, 2])
+        >>> f.sync()
+        """
+        kinds = [variable.type for variable in self.maker.fgraph.clients]
+        for name in sorted({kind.device for kind in kinds if hasattr(kind, "device")}):
+            devices.driver_of(name).wait()
 
     def explain_last_error(self, file: Any = None) -> str | None:
         """Explain the last call that failed while the program ran.

@@ -65,6 +65,27 @@ def train() -> None:
     assert (counters.graphs, counters.recorded) == (5, 0), counters
 
 
+def stage_copies() -> None:
+    """Copy much to the card without a wait: pinned memory is used again once copies are done."""
+    driver = driver_of("cuda0")
+    memory = driver.allocate(4096)
+    taken = driver._staging._allocate
+    calls = []
+    driver._staging._allocate = lambda n: calls.append(n) or taken(n)
+    for k in range(40):
+        driver.to_device(memory, 0, np.full(1024, k, "float32"))
+        if k % 4 == 3:
+            event = driver.mark()
+            event.wait()
+    found = np.zeros(1024, "float32")
+    driver.to_host(found, memory, 0)
+    event = driver.mark()
+    driver.to_device(memory, 0, np.full(1024, -1, "float32"))
+    event.wait()  # the copy after the mark is not done
+    assert found[7] == 39 and len(calls) <= 6, (found[7], calls)
+    driver._staging._allocate = taken
+
+
 def loop() -> None:
     """Run a loop and its gradient, which launch, copy and clear."""
     x, h = T.fmatrix("x"), T.fvector("h")
@@ -102,9 +123,13 @@ def fail_and_go_on() -> None:
     m, i = T.fmatrix("m"), T.lvector("i")
     with config.change_flags(device="cuda"):
         f = symcomp.function([m, i], to_gpu((m * 2)[i], "cuda"))
+    w = symcomp.shared(np.ones(3, "float32"), device="cuda")
+    g = symcomp.function([], updates=[(w, T.tanh(w))])
+    g()
+    g.sync()
     late = f(np.ones((3, 2), "float32"), [5])
     try:
-        late.get()
+        f.sync()
         raise AssertionError("no error arrived")
     except IndexError as problem:
         assert "index 5 is out of range" in str(problem)
@@ -115,11 +140,13 @@ def fail_and_go_on() -> None:
     assert late.__cuda_array_interface__["shape"] == (1, 2)
     child = os.fork()
     if child == 0:
-        try:
-            driver_of("cuda0")
-        except DeviceUnavailable:
-            os._exit(0)
-        os._exit(1)
+        refused = 0
+        for call in (lambda: driver_of("cuda0"), lambda: f(values[0], [1]), lambda: g()):
+            try:
+                call()
+            except DeviceUnavailable as problem:
+                refused += "fork" in str(problem)
+        os._exit(refused != 3)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -131,5 +158,6 @@ if __name__ == "__main__":
     train()
     loop()
     time_a_loop()
+    stage_copies()
     fail_and_go_on()
     print("done")

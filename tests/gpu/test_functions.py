@@ -189,6 +189,21 @@ def test_host_and_device_by_turns(emu: Emulator) -> None:
     assert sum(isinstance(n.op, DeviceGraph) for n in f.maker.fgraph.toposort()) == 3
 
 
+def test_sync_waits_for_the_calls_so_far(emu: Emulator) -> None:
+    x, i = T.fmatrix("x"), T.lvector("i")
+    with on_emu:
+        f = symcomp.function([x, i], to_gpu((x * 2)[i], DEVICE))
+    f(np.ones((3, 2), "float32"), [1])
+    f.sync()
+    assert emu.counters.waits == 1
+    f(np.ones((3, 2), "float32"), [3])
+    with pytest.raises(IndexError, match=r"test_functions.py:\d+.*index 3 is out of range"):
+        f.sync()
+    plain = symcomp.function([x], x.sum())
+    plain.sync()
+    assert emu.counters.waits == 2
+
+
 def test_branches_that_are_not_taken_do_nothing(emu: Emulator) -> None:
     c, x = T.lscalar("c"), T.fvector("x")
     with on_emu:
@@ -251,7 +266,7 @@ def test_errors_name_the_op_and_the_line(emu: Emulator) -> None:
     found = f(value, [5])  # the work is enqueued only
     with pytest.raises(IndexError, match=r"Subtensor.*test_functions.py:\d+.*index 5 .* length 3"):
         found.get()
-    with config.change_flags(gpu_check=True), pytest.raises(IndexError):
+    with config.change_flags(gpu_check=True), pytest.raises(IndexError, match=r"s.py:\d+.*-4"):
         f(value, [-4])
     assert f(value, [2, -1]).get().shape == (2, 2)
 

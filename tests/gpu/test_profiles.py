@@ -15,6 +15,7 @@ from symcomp.config import config
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.cuda import CudaDriver
 from symcomp.gpu.driver.emulator import Emulator
+from symcomp.gpu.driver.staging import Pending
 from symcomp.gpu.driver.timeline import CURRENT, Timeline
 from symcomp.ifelse import ifelse
 from symcomp.profiling.devices import STREAMS
@@ -171,10 +172,9 @@ class FakeEvent:
 def test_events_of_cards() -> None:
     driver = object.__new__(CudaDriver)
     vars(driver).update(
-        drv=SimpleNamespace(Event=FakeEvent), name="cuda0", owner=threading.get_ident(), _times=[],
-        _clock=None, _clock_start=0, _arrivals=[], _staging=[], _free_staging={},
-        stream=SimpleNamespace(is_done=lambda: True, synchronize=lambda: None),
-        wait=lambda: driver.release_staging(),
+        drv=SimpleNamespace(Event=FakeEvent), name="cuda0", owner=threading.get_ident(),
+        _times=Pending(), _clock=None, _clock_start=0, _arrivals=Pending(), stream=None,
+        wait=lambda: driver.finish(driver.enqueued()),
     )  # fmt: skip
     with driver._timing("copy", 8):
         pass
