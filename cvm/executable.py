@@ -146,9 +146,11 @@ class Executable:
         return found
 
 
-def _limits() -> tuple[int, int]:
-    """Return the most segments that a machine keeps, and the most threads that it uses."""
-    return config.most_plans, threads_to_use()
+def _limits() -> tuple[int, int, int]:
+    """Return the most segments that a machine keeps, the most threads that it uses, and after how
+    many calls a segment gets straight code.
+    """
+    return config.most_plans, threads_to_use(), config.straight_after if config.kernels else 0
 
 
 def compile_graph(

@@ -13,6 +13,7 @@ from symcomp.codegen.compiler.units import load_kernels
 from symcomp.codegen.kernel import WholeKernel, whole_kernel
 from symcomp.config import config
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
 from symcomp.cvm import machine
@@ -43,6 +44,23 @@ MOST_THREADS = 64
 STEPS_OF_SPECIAL = 50
 
 special = lazy_module("scipy.special")
+
+
+@record(eq=False)
+class KernelOf:
+    """The formula of a kernel.
+
+    Attributes
+    ----------
+    formula : Formula
+    patterns : tuple of tuple of bool
+        For each input, the axes along which it is stretched.
+    whole : WholeKernel
+    """
+
+    formula: Formula
+    patterns: tuple[tuple[bool, ...], ...]
+    whole: WholeKernel
 
 
 #: By the positions of instructions.
@@ -183,7 +201,7 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -
     results = formula.results
     rank = node.inputs[0].ndim
     kept = {(result, step.inputs[i]) for result, i in whole.apart}
-    return machine.kernel(
+    lowered = machine.kernel(
         step,
         code,
         whole.kernel.elementwise,
@@ -198,6 +216,9 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -
         # A result that is written before an input is read for the last time is not written over it.
         [k for k, slot in enumerate(step.into) if (k, slot) in kept],
     )
+    given = tuple(tuple(x.type.broadcastable) for x in node.inputs)
+    lowered.kernel = KernelOf(formula, given, whole)
+    return lowered
 
 
 def threads_to_use() -> int:

@@ -11,10 +11,13 @@ cdef class Lowered:
         The kind of native call, or "python".
     code : object or None
         Of a kernel, its ``symcomp.codegen.compiler.early.Code``.
+    kernel : symcomp.cvm.kernels.KernelOf or None
+        What a kernel computes.
     """
 
     cdef readonly str name
     cdef readonly object code
+    cdef public object kernel
     cdef readonly object body       # the machine of a nested program
     cdef plan_function *plan
     cdef void *spec
@@ -23,7 +26,7 @@ cdef class Lowered:
     cdef object _compute
 
     def __cinit__(self, step, str name):
-        self.name, self.code, self.body = name, None, None
+        self.name, self.code, self.body, self.kernel = name, None, None, None
         self._compute = step.compute
         self._kept = []
         node = step.node

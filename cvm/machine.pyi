@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.codegen.compiler.early import Code
+from symcomp.cvm.kernels import KernelOf
 from symcomp.vm.failure import Failure
 from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Counted, Event
@@ -18,6 +19,7 @@ class Lowered:
     name: str
     code: Code | None
     body: NativeMachine | None
+    kernel: KernelOf | None
     early_calls: int
 
 def python_call(step: Instruction) -> Lowered: ...
@@ -178,6 +180,7 @@ class NativeMachine:
         nested: bool = False,
         most_segments: int = ...,
         threads: int = ...,
+        straight_after: int = ...,
     ) -> None: ...
     def run(self, values: Sequence[Any]) -> list[Any]: ...
     def new_tally(self) -> NativeTally: ...

@@ -35,7 +35,7 @@ import numpy as np
 
 from symcomp.config import config
 from symcomp.cvm.blas_library import library_of_numpy
-from symcomp.lazy import import_alone
+from symcomp.lazy import import_alone, lazy_module
 from symcomp.vm.machine import UNSET
 from symcomp.ops.indexing.index_pattern import Slice
 from symcomp.core.tensor import TensorType
@@ -72,6 +72,7 @@ include "sparse.pxi"
 include "device_memory.pxi"
 include "device_plan.pxi"
 include "device_region.pxi"
+include "straight.pxi"
 include "entry.pxi"
 include "dlpack.pxi"
 
@@ -84,4 +85,5 @@ limit_blas = enter_blas_limit
 wait_for_code = wait_until_optimized
 claim_arrays = claim
 note_step = add_step
+straighten = straighten_segment
 keep_values = keep_all_values

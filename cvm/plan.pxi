@@ -15,6 +15,13 @@ cdef extern from "plan/plan.h":
         PyObject *blas_limit
         bint is_limited
 
+    ctypedef enum StorageKind:
+        INPUT
+        CONSTANT
+        ARENA
+        RESULT
+        ARRAY
+
     ctypedef struct Layout:
         int type
         int itemsize
@@ -25,11 +32,20 @@ cdef extern from "plan/plan.h":
 
     ctypedef struct Storage:
         int index
+        StorageKind kind
+        int last
+        char *address
+        PyObject *object
         int64_t bytes
+        int64_t offset
+
+    ctypedef struct Place:
+        int storage
         int64_t offset
 
     ctypedef struct Operand:
         int type
+        int itemsize
         int ndim
         int64_t size
         int64_t *shape
@@ -40,10 +56,15 @@ cdef extern from "plan/plan.h":
     ctypedef struct Section:
         int first, end, threads
 
+    ctypedef int call_function(const void *, Frame *)
+
     ctypedef struct Call:
+        call_function *run
+        void *params
         const char *name
         int position
         char needs_gil
+        char gives_up_gil
         char is_guard
         char is_python
         short n_reads
@@ -71,10 +92,15 @@ cdef extern from "plan/plan.h":
 
     ctypedef struct Result:
         const Operand *operand
+        void *copy
 
     ctypedef struct Segment:
+        const Code *code
+        StraightCode *straight
         Layout *layouts
         Result *results
+        Segment **nested
+        int n_nested
         int n_calls, n_storages, n_operands, n_exits, n_marks, n_bindings
         int first_own_storage, first_own_mark
         Binding *bindings
@@ -121,13 +147,12 @@ cdef extern from "plan/plan.h":
         char *makes_array
         bint is_nested
         int threads
+        int64_t straight_after
         PyObject *owner
 
     enum:
         BEHAVED
         WRITEABLE
-        RESULT
-        ARRAY
         MOST_AXES
         MOST_ARRAYS
 
@@ -160,6 +185,26 @@ cdef extern from "plan/trees.h":
     bint make_ready(Segment *)
     Counts *new_counts(const Code *)
     void free_counts(Counts *, const Code *)
+
+cdef extern from "plan/straight.h":
+    ctypedef struct StraightEntry
+
+    ctypedef struct Stretch:
+        int first, end
+        StraightEntry *entry
+        PyObject *owner
+        bint copies_results
+
+    ctypedef struct StraightCode:
+        int n
+        Stretch *stretches
+
+    void (*straighten)(Segment *)
+    ctypedef void straight_function(char *const *, char *const *)
+    StraightCode *straight_code_of(const Segment *) noexcept
+    straight_function *straight_function_of(const Stretch *) noexcept
+    StraightCode *new_straight_code(Segment *, int) noexcept
+    void publish_straight_code(Segment *, StraightCode *) noexcept
 
 cdef extern from "plan/sections.h":
     bint makes_all_sections

@@ -104,6 +104,8 @@ cdef class NativeMachine:
         The number of segments of plans that are kept at most.
     threads : int
         The number of threads that run independent calls side by side, at most.
+    straight_after : int
+        A segment gets straight code when it has made this many calls; 0: never.
 
     Attributes
     ----------
@@ -122,7 +124,7 @@ cdef class NativeMachine:
 
     def __cinit__(
         self, program, list lowered, bint keep=False, bint nested=False,
-        int most_segments=1, int threads=1
+        int most_segments=1, int threads=1, int64_t straight_after=0
     ):
         cdef int i
         cdef Instruction *made
@@ -135,6 +137,7 @@ cdef class NativeMachine:
         self._memory += [constants, kinds]
         self.code.owner, self.code.is_nested = <PyObject *>self, nested
         self.code.threads = min(threads, MOST_THREADS)
+        self.code.straight_after = straight_after
         self.code.n_slots = len(program.variables)
         self.code.n_instructions = len(program.instructions)
         self.code.n_inputs, self.code.n_outputs = len(program.inputs), len(program.outputs)
@@ -316,8 +319,11 @@ cdef str segment_text(Segment *s, str name):
     if not s.is_ready and not make_ready(s):
         raise MemoryError()
     cdef list lines = [f"{name}: {s.n_calls} calls, arena of {s.arena_bytes} bytes, {s.runs} runs"]
+    straight = straight_lines(s)
     for i in range(s.n_calls):
         call = &s.calls[i]
+        if i in straight:
+            lines.append(straight[i])
         if call.section != NULL:
             lines.append(
                 f"  calls {i} to {call.section.end - 1}: side by side, on {call.section.threads} threads"
@@ -329,6 +335,8 @@ cdef str segment_text(Segment *s, str name):
     for i in range(s.n_exits):
         outcome = [s.exits[i].outcome[k] for k in range(s.exits[i].n)]
         lines.append(segment_text(s.exits[i].to, f"after call {s.exits[i].call}, outcome {outcome}"))
+    for i in range(s.n_nested):
+        lines.append(segment_text(s.nested[i], f"{name}, nested {i}"))
     return "\n".join(lines)
 
 

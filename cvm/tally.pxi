@@ -116,6 +116,15 @@ cdef class NativeTally:
         ])
 
     @property
+    def straight(self):
+        """The positions of instructions that straight code does, in plans that are kept."""
+        cdef int i
+        cdef set found = set()
+        for i in range(self.machine.tree.n_roots):
+            add_straight_positions(self.machine.tree.roots[i], found)
+        return found
+
+    @property
     def runs(self):
         """How often the program ran."""
         cdef Counts *counts = self.machine.tree.counts

@@ -164,6 +164,12 @@ OPTIONS = (
         "Whether long kernels run as soon as they are translated, and are optimized meanwhile.",
     ),
     Option(
+        "straight_after",
+        1_000_000,
+        int,
+        "After how many calls of a plan those on few elements are compiled together; 0: never.",
+    ),
+    Option(
         "compiledir", "", str, "Where compiled kernels are kept; by default in the user's caches."
     ),
     Option(
@@ -297,6 +303,7 @@ class Config:
     cc: str
     cflags: str
     early_code: bool
+    straight_after: int
     compiledir: str
     compiledir_size: int
     device: str

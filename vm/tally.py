@@ -148,6 +148,8 @@ class Tally:
         For each instruction the kind of call that it is: here all are Python's.
     kernels : tuple of None
         Where the kernel of each is: there are none.
+    straight : frozenset of int
+        Instructions that straight code does: none.
     without_python : int
         Runs of a nested program without calls of Python: none.
     runs : int
@@ -155,6 +157,7 @@ class Tally:
     """
 
     without_python = 0
+    straight: frozenset[int] = frozenset()
 
     def __init__(self, program: Program) -> None:
         self.program = program

@@ -318,16 +318,12 @@ static int run_section_timed(Segment *s, const Section *x, Frame *frame, Counts 
     return status;
 }
 
-/* ``run_calls``, with a look at the clock around each call; with the GIL. */
-static int run_calls_timed(Segment *s, Frame *frame, Counts *counts, int *stopped)
+/* Run a stretch, with a look at the clock around each call; with the GIL. */
+static int run_stretch_timed(Segment *s, Frame *frame, const Stretch *x, Counts *counts, int *stopped)
 {
     Runner *runner = frame->runner;
-    SegmentTimes *t = times_of(s);
     int i, status = DONE;
-    if (t == NULL)
-        return run_calls(s, frame, 0, stopped);
-    memset(t->spent, 0, ((size_t)s->n_marks + 1) * sizeof(int64_t));
-    for (i = 0; i < s->n_calls && status == DONE; i++) {
+    for (i = x->first; i < x->end && status == DONE; i++) {
         const Call *call = &s->calls[i];
         CallTime time;
         if (begins_section(call)) {
@@ -345,6 +341,45 @@ static int run_calls_timed(Segment *s, Frame *frame, Counts *counts, int *stoppe
         add_call(s, i, &time, counts);
         runner->timing += clock_latency;
         *stopped = i;
+    }
+    return status;
+}
+
+/* Run straight code: its calls share the time in equal parts. */
+static void run_straight_timed(Segment *s, Frame *frame, const Stretch *x, straight_function *run,
+                               Counts *counts)
+{
+    const int64_t start = nanoseconds();
+    int64_t duration;
+    int i;
+    run(frame->address, frame->provided);
+    duration = nanoseconds() - start - clock_latency;
+    duration = duration > 0 ? duration : 0;
+    frame->has_copied = x->copies_results;
+    frame->runner->timing += clock_latency;
+    for (i = x->first; i < x->end; i++)
+        s->times->spent[s->times->mark_of[i]] += duration / (x->end - x->first);
+    log_event(&counts->log, start, duration, s->calls[x->first].position, PyThread_get_thread_ident());
+}
+
+/* ``run_calls``, with the times of all calls; with the GIL. */
+static int run_calls_timed(Segment *s, Frame *frame, Counts *counts, int *stopped)
+{
+    const StraightCode *straight = straight_code_of(s);
+    const Stretch all = {.end = s->n_calls};
+    const int n = straight == NULL ? 1 : straight->n;
+    SegmentTimes *t = times_of(s);
+    int i, status = DONE;
+    if (t == NULL)
+        return run_calls(s, frame, stopped);
+    memset(t->spent, 0, ((size_t)s->n_marks + 1) * sizeof(int64_t));
+    for (i = 0; i < n && status == DONE; i++) {
+        const Stretch *x = straight == NULL ? &all : &straight->stretches[i];
+        straight_function *run = straight_function_of(x);
+        if (run != NULL)
+            run_straight_timed(s, frame, x, run, counts);
+        else
+            status = run_stretch_timed(s, frame, x, counts, stopped);
     }
     if (status == DONE)
         for (i = s->first_own_mark; i < s->n_marks; i++)

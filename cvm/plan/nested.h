@@ -69,10 +69,12 @@ static int same_results(const Result *expected, const Result *found, int n)
     return 1;
 }
 
-/* Copy the results that do not lie in place. */
+/* Copy the results that do not lie in place, unless straight code has. */
 static inline void copy_results(const Segment *s, const Frame *frame)
 {
     int j;
+    if (frame->has_copied)
+        return;
     for (j = 0; j < s->code->n_outputs; j++) {
         const ResultCopy *c = (const ResultCopy *)s->results[j].copy;
         if (c != NULL)
@@ -149,16 +151,16 @@ static inline int run_nested_calls(Tree *tree, Segment *s, Frame *frame, int *st
     int kind, status, was_released;
     int64_t began, timing;
     if (counts == NULL)
-        return run_calls(s, frame, 0, stopped);
+        return run_calls(s, frame, stopped);
     kind = next_run(&counts->sampler);
     if (kind == UNTIMED)
-        return run_calls(s, frame, 0, stopped);
+        return run_calls(s, frame, stopped);
     was_released = runner->released != NULL;
     take_gil(runner);
     began = nanoseconds();
     timing = runner->timing;
     status = kind == TIMED_CALLS ? run_calls_timed(s, frame, counts, stopped)
-                                 : run_calls(s, frame, 0, stopped);
+                                 : run_calls(s, frame, stopped);
     take_gil(runner);
     was_timed(&counts->sampler, kind, (double)(nanoseconds() - began),
               (double)(runner->timing - timing));
@@ -173,6 +175,7 @@ static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expect
 {
     Frame *const root = frame;
     int stopped = 0, status = make_arrays(s, frame);
+    frame->has_copied = 0;
     add_one(&tree->clock);
     if (status == DONE)
         status = run_nested_calls(tree, s, frame, &stopped);
@@ -182,6 +185,7 @@ static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expect
         if (side == NULL || !same_results(expected, side->results, tree->code->n_outputs))
             break;
         s->failed_guards++;
+        straighten_if_hot(s, frame->runner);
         inner = enter_side(side, frame);
         if (inner == NULL) {
             status = RAISED;
@@ -189,11 +193,13 @@ static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expect
         }
         s = side;
         frame = inner;
+        frame->has_copied = 0;
         status = run_nested_calls(tree, s, frame, &stopped);
     }
     if (status == DONE) {
         count_run(s, tree->counts);
         copy_results(s, frame);
+        straighten_if_hot(s, frame->runner);
     } else {
         take_gil(frame->runner);
         count_part(s, stopped, tree->counts, status == RAISED);

@@ -128,6 +128,7 @@ typedef struct {
     char *makes_array;      /* of slots: whether the memory is an array of NumPy (StorageKind), or 0 */
     int is_nested;          /* whether the caller provides the memory of results */
     int threads;            /* running independent calls side by side, at most */
+    int64_t straight_after; /* the calls of a segment before it gets straight code; 0: it never does */
     PyObject *owner;        /* the machine that it is of */
 } Code;
 
@@ -192,6 +193,8 @@ struct Segment {
     int has_python;             /* whether one of its calls is Python's, or one before it on the way */
     int uses_blas;              /* whether BLAS may use threads of its own in a call */
     struct SegmentTimes *times; /* of a profile */
+    struct StraightCode *straight;  /* the functions that run instead of calls; NULL: none */
+    int was_straightened;       /* whether that was asked for */
     int references;             /* of calls in segments that are kept or planned: it is nested */
     int is_orphan;              /* whether its program is gone: the last reference frees it */
     Segment **nested;           /* segments that its own calls run */
@@ -213,6 +216,7 @@ struct Frame {
                                    by others */
     char *arena;
     char **provided;            /* nested: where the results go */
+    int has_copied;             /* whether straight code has copied them there */
     int n_outcome;
     int64_t outcome[MOST_OUTCOME];
 };

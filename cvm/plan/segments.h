@@ -4,6 +4,7 @@
 
 #include "guards.h"
 #include "side_by_side.h"
+#include "straight.h"
 
 static void free_segment(Segment *s);
 
@@ -33,6 +34,7 @@ static void free_segment(Segment *s)
     for (i = 0; i < s->n_nested; i++)
         release_segment(s->nested[i]);
     drop_frame_memory(s->idle);
+    drop_straight_code(s);
     if (s->recycled != NULL)
         for (i = 0; i < 2 * s->n_storages; i++)
             Py_XDECREF(s->recycled[i]);
@@ -44,6 +46,8 @@ static void free_segment(Segment *s)
 static int others_run_after(const Segment *s, int call)
 {
     int i;
+    if (s->n_nested > 0)
+        return 1;   /* straight code of the nested programs is made by Python */
     for (i = call + 1; i < s->n_calls; i++)
         if (s->calls[i].gives_up_gil || s->calls[i].needs_gil)
             return 1;
@@ -66,6 +70,7 @@ static void choose_releases(Segment *s)
         s->holds_inputs |= s->calls[i].gives_up_gil;
         i = j;
     }
+    s->holds_inputs |= s->n_nested > 0;
     for (i = 0; i < s->n_calls; i++)
         s->holds_inputs |= s->calls[i].needs_gil;
     for (i = 0; i < s->n_calls; i++)
@@ -338,12 +343,12 @@ static Frame *enter_side(Segment *s, Frame *outer)
     return frame;
 }
 
-/* Run the calls of a segment from ``first`` on; at which it stopped, if one was not DONE. */
-static int run_calls(const Segment *s, Frame *frame, int first, int *stopped)
+/* Run the calls of a segment from ``first`` to ``end``; at which it stopped, if one was not DONE. */
+static int run_stretch(const Segment *s, Frame *frame, int first, int end, int *stopped)
 {
     Runner *runner = frame->runner;
     int i;
-    for (i = first; i < s->n_calls; i++) {
+    for (i = first; i < end; i++) {
         const Call *call = &s->calls[i];
         int status;
         if (begins_section(call)) {
@@ -362,6 +367,28 @@ static int run_calls(const Segment *s, Frame *frame, int first, int *stopped)
         if (status != DONE) {
             *stopped = i;
             return status;
+        }
+    }
+    return DONE;
+}
+
+/* Run the calls of a segment; at which it stopped, if one was not DONE. */
+static int run_calls(const Segment *s, Frame *frame, int *stopped)
+{
+    const StraightCode *straight = straight_code_of(s);
+    int i;
+    if (straight == NULL)
+        return run_stretch(s, frame, 0, s->n_calls, stopped);
+    for (i = 0; i < straight->n; i++) {
+        const Stretch *x = &straight->stretches[i];
+        straight_function *run = straight_function_of(x);
+        if (run != NULL) {
+            run(frame->address, frame->provided);
+            frame->has_copied = x->copies_results;
+        } else {
+            const int status = run_stretch(s, frame, x->first, x->end, stopped);
+            if (status != DONE)
+                return status;
         }
     }
     return DONE;

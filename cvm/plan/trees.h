@@ -324,7 +324,7 @@ static inline int run_counted(Tree *tree, Segment *s, Frame *frame, int *stopped
 {
     if (tree->counts != NULL && frame->runner->is_timed)
         return run_calls_timed(s, frame, tree->counts, stopped);
-    return run_calls(s, frame, 0, stopped);
+    return run_calls(s, frame, stopped);
 }
 
 /* Run kept segments, from the one that is given to the end of the program. */
@@ -341,8 +341,9 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
         frame->address[at] = given[i].address;
         frame->object[at] = given[i].object;
     }
-    if (s->holds_inputs)
+    if (s->holds_inputs || is_hot(s))
         hold_inputs(runner, given, n);
+    straighten_if_hot(s, runner);
     status = make_arrays(s, frame);
     if (status == DONE && s->uses_blas)
         status = begin_limit(runner);
@@ -356,6 +357,8 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
         s->failed_guards++;
         take_gil(runner);
         hold_inputs(runner, given, n);
+        straighten_if_hot(s, runner);
+        straighten_if_hot(side, runner);
         inner = enter_side(side, frame);
         if (inner == NULL) {
             status = RAISED;

@@ -217,6 +217,8 @@ def _details(row: Data, share: str) -> list[tuple[str, str]]:
         found.append(("runs in Python", str(row["in_python"])))
     if row["unoptimized"]:
         found.append(("runs of code not optimized yet", str(row["unoptimized"])))
+    if row["straight"]:
+        found.append(("by now", "part of straight code"))
     for variant in row["variants"]:
         text = f"{shapes(variant['inputs'])} -> {shapes(variant['outputs'])}"
         text += f"\n{variant['timed']} times timed, {duration(variant['seconds_each'])} each"

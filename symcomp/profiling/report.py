@@ -146,6 +146,7 @@ def rows(tally: Any) -> list[Data]:
                 "count": counted.runs,
                 "in_python": counted.in_python,
                 "unoptimized": min(kernel.early_calls, counted.runs) if kernel else 0,
+                "straight": counted.position in tally.straight,
                 "timed": counted.timed,
                 "seconds": counted.seconds,
                 "usual_seconds": counted.usual * counted.runs,
@@ -255,7 +256,7 @@ def grouped(instructions: Iterable[Data], key: str) -> list[Data]:
     for row in instructions:
         group = found.setdefault(
             row[key],
-            {"name": row[key], "seconds": 0.0, "ran_in": []}
+            {"name": row[key], "seconds": 0.0, "ran_in": [], "straight": False}
             | dict.fromkeys(("count", "in_python", "unoptimized", "instructions"), 0),
         )
         for field in ("seconds", "count", "in_python", "unoptimized"):

@@ -136,11 +136,13 @@ def _rest(groups: Sequence[Data], total: float) -> list[str]:
 
 
 def _ran_in(row: Data) -> str:
-    """Return what ran an instruction, how often Python had to, and how often it was not optimized
-    yet.
+    """Return what ran an instruction, how often Python had to, how often it was not optimized yet,
+    and whether it is part of straight code by now.
     """
     places = row["ran_in"]
     text = "/".join([places] if isinstance(places, str) else places)
+    if row["straight"]:
+        text += " (straight)"
     if row["in_python"] and text not in ("Python", "program"):
         text += f" (Python {row['in_python']} of {row['count']})"
     if row["unoptimized"]:

@@ -65,7 +65,7 @@ class Code(ctypes.Structure):
 class _Job:
     """A file to optimize, and the codes to update when it is done."""
 
-    def __init__(self, how: Target, early: Target, file: File) -> None:
+    def __init__(self, how: Target, early: Target | None, file: File) -> None:
         self.how, self.early, self.file = how, early, file
         self.key = how.key_of(file[0])
         self.waiting: list[Sequence[Code]] = []
@@ -79,15 +79,16 @@ class _Job:
     def order(self) -> Order:
         """Return the order for the process that optimizes."""
         text, how = self.file[0], self.how
-        replaced = str(self.early.path_of(text))
+        replaced = "" if self.early is None else str(self.early.path_of(text))
         return Order([how.compiler, *how.flags], text, str(how.directory), self.key, replaced)
 
     def work(self) -> None:
         """Have another process optimize the file, wait, and replace the addresses."""
         found: list[list[int]] | None = None
         try:
-            with suppress(OSError):
-                _process([self]).wait()
+            if _can_be_left(self.how):
+                with suppress(OSError):
+                    _process([self]).wait()
             # If that process failed, compile here: this gives the result or the error message.
             found = driver.load_all([self.file], self.how)
         except CompilerError as problem:
@@ -174,7 +175,7 @@ _work = _Work()
 def _leave() -> None:
     """Hand the jobs that have not begun to one process at exit."""
     with _work.lock:
-        jobs = [*_work.not_begun]
+        jobs = [job for job in _work.not_begun if _can_be_left(job.how)]
         _work.not_begun.clear()
     if jobs:
         with suppress(OSError):  # the next process starts with early code again
@@ -235,6 +236,30 @@ def load_codes(files: Sequence[File]) -> list[list[Code]] | None:
     for (text, _), found in zip(there, driver.load_all(there, how) or (), strict=True):
         codes_of[text] = [*map(Code, found)]
     return [codes_of[text] for text, _ in files]
+
+
+def load_later(text: str, names: Sequence[str]) -> list[Code] | None:
+    """Return functions of a C file that may still be compiled in the background: the addresses are
+    0 until then.
+
+    Parameters
+    ----------
+    text : str
+    names : sequence of str
+
+    Returns
+    -------
+    list of Code, or None
+        None where no compiler works.
+    """
+    how = driver.target()
+    if how is None:
+        return None
+    if how.has(text):
+        return [*map(Code, (driver.load_all([(text, names)], how) or [[]])[0])] or None
+    codes = [Code(0, 1) for _ in names]
+    _work.add(_Job(how, None, (text, names)), codes)
+    return codes
 
 
 def _can_be_left(how: Target) -> bool:

@@ -41,7 +41,7 @@ class Order(NamedTuple):
     directory, key : str
         Where the entry becomes a file, and its name there without ``.so``.
     replaced : str
-        The path of a file that is not needed then.
+        The path of a file that is not needed then; empty: none.
     """
 
     command: list[str]
@@ -179,7 +179,8 @@ def carry_out(order: Order) -> None:
         os.replace(name, os.path.join(order.directory, f"{order.key}.so"))
 
     make_in(order.directory, order.key, make)
-    os.unlink(order.replaced)
+    if order.replaced:
+        os.unlink(order.replaced)
 
 
 if __name__ == "__main__":

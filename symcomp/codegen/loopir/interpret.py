@@ -33,6 +33,7 @@ from symcomp.codegen.loopir.ir import (
     Loop,
     MergeSums,
     MoveTable,
+    Number,
     Pointer,
     Position,
     Prefetch,
@@ -49,7 +50,7 @@ from symcomp.codegen.loopir.ir import (
     ZeroOrOne,
 )
 from symcomp.codegen.loopir.kernel import MOST_LANES
-from symcomp.codegen.loopir.memory import Address, allocate
+from symcomp.codegen.loopir.memory import address_of, allocate
 from symcomp.ops.elementwise.elemwise import ScalarOp
 
 # Computes a scalar function: (row, arguments, dtype of the result) -> array.
@@ -90,7 +91,7 @@ class Interpreter:
     def block(self, body: Iterable[Statement], frame: Frame) -> None:
         """Run statements; their definitions are added to the frame."""
         for statement in body:
-            _STATEMENTS[type(statement)](self, statement, frame)
+            getattr(self, _STATEMENTS[type(statement)])(statement, frame)
 
     # -- statements
 
@@ -202,7 +203,7 @@ class Interpreter:
 
     def value(self, value: Value, frame: Frame) -> Any:
         """Return a value, as an array of its dtype."""
-        return _VALUES[type(value)](self, value, frame)
+        return getattr(self, _VALUES[type(value)])(value, frame)
 
     def ref(self, value: Ref, frame: Frame) -> Any:
         return frame[value.name]
@@ -233,12 +234,44 @@ class Interpreter:
     def start(self, value: Start, frame: Frame) -> Any:
         return start_of(value.reduction, value.dtype)
 
-    def number(self, value: ZeroOrOne, frame: Frame) -> Any:
+    def zero_or_one(self, value: ZeroOrOne, frame: Frame) -> Any:
         return np.asarray(value.number, value.dtype)
+
+    def number(self, value: Number, frame: Frame) -> Any:
+        return value.literal.array
 
     def primitive(self, value: Primitive, frame: Frame) -> Any:
         arguments = [self.value(argument, frame) for argument in value.arguments]
         return _PRIMITIVES[value.name](*arguments)
+
+
+class Space:
+    """Memory that kernels run in, and what runs them: NumPy's arrays, and ``Interpreter``.
+
+    Parameters
+    ----------
+    apply : callable
+        Computes scalar functions.
+    """
+
+    def __init__(self, apply: Applied = apply_with_numpy) -> None:
+        self.apply = apply
+
+    def interpreter(self, functions: Iterable[KernelFunction]) -> Interpreter:
+        """Return what runs the functions of a kernel."""
+        return Interpreter(functions, self.apply)
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Any:
+        """Return a new array."""
+        return np.empty(shape, dtype)
+
+    def address(self, array: Any) -> Any:
+        """Return the place of the first element of an array."""
+        return address_of(array)
+
+    def allocate(self, size: int) -> Any:
+        """Return new memory."""
+        return allocate(size)
 
 
 _LANES = (Kind.INDEPENDENT, Kind.VECTOR, Kind.BLOCK)
@@ -257,7 +290,7 @@ def _of_lanes(meaning: Any, holds: Any) -> Any:
         return meaning[holds]
     if isinstance(meaning, tuple):
         place, dtype = meaning
-        return Address(place.memory, _of_lanes(place.offset, holds)), dtype
+        return place.at(_of_lanes(place.offset, holds)), dtype
     return meaning
 
 
@@ -335,32 +368,33 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "and": lambda x, y: x & y if isinstance(x, np.ndarray) else bool(x) and bool(y),
     "choose": lambda condition, x, y: x if condition else y,
 }
-_STATEMENTS: dict[type, Callable[[Interpreter, Any, Frame], None]] = {
-    Pointer: Interpreter.pointer,
-    Accumulators: Interpreter.accumulators,
-    Quarters: Interpreter.quarters,
-    Let: Interpreter.let,
-    Define: Interpreter.define,
-    Counter: Interpreter.counter,
-    Store: Interpreter.store,
-    Set: Interpreter.set,
-    Loop: Interpreter.loop,
-    If: Interpreter.if_,
-    Guard: Interpreter.guard,
-    FunctionCall: Interpreter.call_function,
-    MergeSums: Interpreter.merge_sums,
-    Prefetch: Interpreter.prefetch,
-    CopyTable: Interpreter.copy_table,
-    MoveTable: Interpreter.move_table,
+_STATEMENTS: dict[type, str] = {
+    Pointer: "pointer",
+    Accumulators: "accumulators",
+    Quarters: "quarters",
+    Let: "let",
+    Define: "define",
+    Counter: "counter",
+    Store: "store",
+    Set: "set",
+    Loop: "loop",
+    If: "if_",
+    Guard: "guard",
+    FunctionCall: "call_function",
+    MergeSums: "merge_sums",
+    Prefetch: "prefetch",
+    CopyTable: "copy_table",
+    MoveTable: "move_table",
 }
-_VALUES: dict[type, Callable[[Interpreter, Any, Frame], Any]] = {
-    Ref: Interpreter.ref,
-    Load: Interpreter.load,
-    Get: Interpreter.get,
-    ApplyScalar: Interpreter.apply_row,
-    Convert: Interpreter.convert,
-    Accumulate: Interpreter.join,
-    Start: Interpreter.start,
-    ZeroOrOne: Interpreter.number,
-    Primitive: Interpreter.primitive,
+_VALUES: dict[type, str] = {
+    Ref: "ref",
+    Load: "load",
+    Get: "get",
+    ApplyScalar: "apply_row",
+    Convert: "convert",
+    Accumulate: "join",
+    Start: "start",
+    ZeroOrOne: "zero_or_one",
+    Number: "number",
+    Primitive: "primitive",
 }

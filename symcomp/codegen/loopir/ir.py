@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from symcomp.core.record import record
+from symcomp.ops.formulas.formula import Literal
 
 
 class Kind(Enum):
@@ -204,6 +205,17 @@ class ZeroOrOne:
 
 
 @record
+class Number:
+    """A number that the kernel knows: finite or infinite, not complex."""
+
+    literal: Literal
+
+    @property
+    def dtype(self) -> str:
+        return self.literal.dtype
+
+
+@record
 class Primitive:
     """A function of the loops themselves.
 
@@ -223,7 +235,7 @@ class Primitive:
 
 
 Value: TypeAlias = (
-    "Ref | Load | Get | ApplyScalar | Convert | Accumulate | Start | ZeroOrOne | Primitive"
+    "Ref | Load | Get | ApplyScalar | Convert | Accumulate | Start | ZeroOrOne | Number | Primitive"
 )
 
 # -- statements

@@ -31,6 +31,10 @@ class Address:
     memory: Any
     offset: Any
 
+    def at(self, offset: Any) -> Address:
+        """Return an address in the same memory."""
+        return Address(self.memory, offset)
+
     def moved(self, by: Any) -> Address:
         """Return the address ``by`` bytes further."""
         return Address(self.memory, self.offset + by)
@@ -80,6 +84,18 @@ class Address:
         low, high = self.offset + min(ends), self.offset + max(ends)
         self._check(low, high + np.dtype(dtype).itemsize, dtype)
         return np.ndarray((count, n), dtype, self.memory, self.offset, steps)
+
+    def set_rows(
+        self,
+        count: int,
+        n: int,
+        steps: tuple[int, int],
+        source: Any,
+        source_steps: tuple[int, int],
+        dtype: str,
+    ) -> None:
+        """Set rows of n elements to those at another address."""
+        self.rows(count, n, steps, dtype)[...] = source.rows(count, n, source_steps, dtype)
 
     def _check(self, low: int, high: int, dtype: str) -> None:
         if low < 0 or high > self.memory.size:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from symcomp.codegen.loopir.interpret import Applied, apply_with_numpy
+from symcomp.codegen.loopir.interpret import Applied, Space, apply_with_numpy
 from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
 from symcomp.codegen.loopir.sweeps import run_loops
 from symcomp.ops.indexing.gather_labels import nowhere
@@ -33,10 +33,8 @@ def run(kernel: AnyKernel, arrays: Sequence[np.ndarray], apply: Applied = apply_
     apply : callable
         Computes scalar functions.
     """
-    if isinstance(kernel, Loops):
-        return run_loops(kernel, arrays, apply)
-    if isinstance(kernel, Nests):
-        return _run_nests(kernel, arrays, apply)
+    if not isinstance(kernel, LogReduction):
+        return run_in(Space(apply), kernel, arrays)
     axes = tuple(axis for axis, reduced in enumerate(kernel.reduced) if reduced)
     *inputs, output = arrays
     with np.errstate(all="ignore"):
@@ -46,20 +44,27 @@ def run(kernel: AnyKernel, arrays: Sequence[np.ndarray], apply: Applied = apply_
     return 0
 
 
-def _run_nests(nests: Nests, arrays: Sequence[np.ndarray], apply: Applied) -> int:
+def run_in(space: Space, kernel: Loops | Nests, arrays: Sequence[Any]) -> int:
+    """Run a kernel in a space of memory, of which the arrays are: as ``run`` does."""
+    if isinstance(kernel, Nests):
+        return _run_nests(kernel, arrays, space)
+    return run_loops(kernel, arrays, space)
+
+
+def _run_nests(nests: Nests, arrays: Sequence[Any], space: Space) -> int:
     given, literals = arrays[: nests.given], arrays[nests.given :]
     shape = np.broadcast_shapes(*(array.shape for array in given))
     kept = []
     for one in nests.kept:
         lengths = [1 if flag else n for flag, n in zip(one.stretched, shape, strict=True)]
-        array = np.empty(lengths, one.dtype)
+        array = space.empty(lengths, one.dtype)
         if one.axis is not None and not _fill(array, one, given, shape):
             return 1
         kept.append(array)
     every = [*given, *kept]
     for part in nests.parts:
         own = [every[a] for a in part.arrays] + [literals[i] for i in part.literals]
-        if run_loops(part.loops, own, apply):
+        if run_loops(part.loops, own, space):
             return 1
     return 0
 

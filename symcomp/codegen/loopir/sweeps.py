@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.loopir.interpret import Applied, Interpreter
+from symcomp.codegen.loopir.interpret import Space
 from symcomp.codegen.loopir.kernel import BLOCK, Loops, Role, RowFunction, Stage
-from symcomp.codegen.loopir.memory import Address, address_of, allocate
+from symcomp.codegen.loopir.memory import Address
 from symcomp.core.record import record
 
 # Constants of ``nest.h``
@@ -21,11 +21,11 @@ CHUNK, PIECE, SECTION, LONG, FEW_PARTS = 65536, 4 * 65536, 256, 64, 32
 _MOVING = (Role.READ, Role.WRITE, Role.CHANGE)
 
 
-def run_loops(loops: Loops, arrays: Sequence[np.ndarray], apply: Applied) -> int:
+def run_loops(loops: Loops, arrays: Sequence[Any], space: Space) -> int:
     """Run the kernel of one nest; return 1 if an axis is empty that must not be, else 0."""
     looped = (a for a in range(len(loops.sweep.stretched)) if a not in loops.sweep.tables)
     shape = np.broadcast_shapes(*(arrays[a].shape for a in looped))
-    return _Kernel(loops, arrays, shape, apply).run()
+    return _Kernel(loops, arrays, shape, space).run()
 
 
 @record(eq=False)
@@ -45,16 +45,16 @@ class _Kernel:
     """One call of a kernel."""
 
     def __init__(
-        self, loops: Loops, arrays: Sequence[np.ndarray], shape: Sequence[int], apply: Applied
+        self, loops: Loops, arrays: Sequence[Any], shape: Sequence[int], space: Space
     ) -> None:
-        self.sweep, self.shape = loops.sweep, shape
-        self.interpreter = Interpreter(loops.functions, apply)
+        self.sweep, self.shape, self.space = loops.sweep, shape, space
+        self.interpreter = space.interpreter(loops.functions)
         sweep = loops.sweep
         self.sizes, self.total = sweep.sizes, len(sweep.dtypes)
         self.arrays = arrays
         count = self.total - sweep.temporaries
-        self.places = [address_of(a) for a in arrays]
-        self.places += [allocate(sweep.width * 4096) for _ in range(count)]
+        self.places = [space.address(a) for a in arrays]
+        self.places += [space.allocate(sweep.width * 4096) for _ in range(count)]
 
     def run(self) -> int:
         if self.sweep.stages:
@@ -137,15 +137,16 @@ class _Kernel:
                         at[a] = places[a].moved(r * row_step[a] + i * step[a])
                 blocks = {}
                 for a in copied:
-                    dtype, size = self.sweep.dtypes[a], self.sizes[a]
-                    there = at[a].rows(h, w, (row_step[a], step[a]), dtype)
-                    at[a], by[a] = allocate(h * w * size), w * size
-                    blocks[a] = at[a].rows(h, w, (w * size, size), dtype), there
-                    blocks[a][0][...] = there
+                    size, there, steps = self.sizes[a], at[a], (row_step[a], step[a])
+                    at[a], by[a] = self.space.allocate(h * w * size), w * size
+                    dtype = self.sweep.dtypes[a]
+                    at[a].set_rows(h, w, (w * size, size), there, steps, dtype)
+                    blocks[a] = there, steps
                 call(body.function, h, w, at, by)
-                for a, (here, there) in blocks.items():
+                for a, (there, steps) in blocks.items():
                     if body.roles[a] in writes:
-                        there[...] = here
+                        of_block = by[a], self.sizes[a]
+                        there.set_rows(h, w, steps, at[a], of_block, self.sweep.dtypes[a])
 
     # -- without reductions
 

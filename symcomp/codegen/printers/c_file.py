@@ -68,7 +68,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     """
     sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
     words = {word for text in sources for word in re.findall(r"\w+", text)}
-    parts = [header("functions/vector_math.h")] if _calls_vectors(words) else []
+    parts = [header("functions/vector_math.h")] if calls_vectors(words) else []
     of_reals = ["functions/stable.h"]
     if any("_Complex" in text for text in sources):
         of_reals.append("functions/complex.h")
@@ -165,8 +165,9 @@ def _calls_prefixed(prefix: str, words: set[str], sources: Iterable[str]) -> boo
     )
 
 
-def _calls_vectors(called: set[str]) -> bool:
-    """Tell whether one of these functions is declared in ``vector_math.h``, or calls one that is.
+def calls_vectors(called: set[str]) -> bool:
+    """Tell whether one of these functions is declared in ``vector_math.h``, or calls one that is:
+    these may round differently in loops over several elements.
     """
     declared = set(re.findall(r"extern \w+ (\w+)\(", header("functions/vector_math.h")))
     texts, more = _functions_of_headers(), called

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from symcomp.codegen.loopir.ir import Statement
 from symcomp.codegen.loopir.kernel import (
     Kept,
     LogReduction,
@@ -27,7 +28,7 @@ from symcomp.codegen.loopir.kernel import (
     RowFunction,
     Sweep,
 )
-from symcomp.codegen.printers.c_text import function_text
+from symcomp.codegen.printers.c_text import Lines, function_text
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Literal
 
@@ -83,6 +84,16 @@ def print_nests(nests: Nests, literals: tuple[Literal, ...]) -> Kernel:
     name, source = _named("kernel", [*_entry(body), ""])
     needs = tuple(text for kernel in kernels for text in (*kernel.needs, kernel.source))
     return Kernel(name, source, literals, needs=needs)
+
+
+def print_straight(body: Sequence[Statement]) -> Kernel:
+    """Print straight code: a function of the addresses of storages, and of results.
+
+    It is no kernel: it takes two tables of addresses, and nothing else.
+    """
+    head = f"void {_SELF}(char *const *data, char *const *to)"
+    lines = [f"{head};", head, "{", *Lines(_SELF).block(body, "    "), "}"]
+    return Kernel(*_named("straight", lines), ())
 
 
 def print_log_reduction(lines: LogReduction) -> Kernel:

@@ -29,6 +29,7 @@ from symcomp.codegen.loopir.ir import (
     Loop,
     MergeSums,
     MoveTable,
+    Number,
     Pointer,
     Position,
     Prefetch,
@@ -315,6 +316,15 @@ def start_text(reduction: str, work: str) -> str:
     return "1" if reduction in ("prod", "all") else "0"
 
 
+def _number(value: Number) -> str:
+    x, kind = value.literal.array.item(), np.dtype(value.dtype).kind
+    if kind == "f":
+        text = f"{'-' * (x < 0)}INFINITY" if np.isinf(x) else float(x).hex()
+    else:
+        text = f"INT64_C({x})" if kind == "i" and x > -(2**63) else f"UINT64_C({int(x) % 2**64})"
+    return f"({C_TYPES[value.dtype]}){text}"
+
+
 def _primitive(value: Primitive) -> str:
     names = [value_text(a) for a in value.arguments]
     if value.name == "rounding":
@@ -338,5 +348,6 @@ _VALUES: dict[type, Callable[[Any], str]] = {
     Accumulate: _join,
     Start: lambda value: start_text(value.reduction, value.dtype),
     ZeroOrOne: lambda value: str(value.number),
+    Number: _number,
     Primitive: _primitive,
 }
