@@ -26,6 +26,7 @@ from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
+from symcomp.rewrite.stabilize.differences import DIFFERENCE_RULES
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
 from symcomp.rewrite.stabilize.limits import LIMIT_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
@@ -53,6 +54,7 @@ STABILIZE = RuleSet(
     [
         *LINALG_RULES,
         *SUM_RULES,
+        *DIFFERENCE_RULES,
         *GAMMA_RULES,
         *NORM_RULES,
         *LOGARITHM_RULES,

@@ -31,12 +31,13 @@ SCALARS: dict[str, Callable[..., Any]] = {
     "cast": lambda x: x,
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "second": lambda x, y: y,
+    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
     "ndtr": mpmath.ncdf,
     **{
         name: getattr(mpmath, name)
         for name in (
             "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "sinh", "cosh", "tanh", "erf",
-            "erfc", "gamma",
+            "erfc", "gamma", "hypot",
         )
     },
 }  # fmt: skip

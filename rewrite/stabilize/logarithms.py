@@ -97,7 +97,8 @@ def log1p_of(node: Apply, graph: Any) -> Any:
 @rule("log", why="each part of the product may over- or underflow, or be near 1")
 def log_of_product(node: Apply, graph: Any) -> Any:
     """log of a product -> sum of the logarithms of its parts, where these have stable forms;
-    log(x y) -> log_mul(x, y);  log(x / y) -> log_div(x, y);  log(x^n) -> n log(x) or n log|x|
+    log(x y) -> log_mul(x, y);  log(x / y) -> log_div(x, y);
+    log((x + 1) / x) -> log1p_ratio(1, x);  log(x^n) -> n log(x) or n log|x|
     """
     if not dtypes.is_float(node.outputs[0].dtype):
         return None
@@ -232,7 +233,11 @@ def _log_of_few(p: Product, node: Apply) -> Any:
         if a < 0:
             x, y, a, b = y, x, b, a
         x = scaled(p.coefficient, x)
-        return call("log_mul" if b > 0 else "log_div", x, y)
+        if b > 0:
+            return call("log_mul", x, y)
+        gap = as_sum(x).plus(as_sum(y).times(-1))
+        near = gap.constant > 0 and not gap.terms and x.dtype == "float64"
+        return call("log1p_ratio", gap.constant, y) if near else call("log_div", x, y)
     return None
 
 
@@ -335,6 +340,26 @@ log1p_of_ndtr = pattern_rule(
 )  # fmt: skip
 
 
+log_of_hyperbolic = pattern_rule(
+    "log_of_hyperbolic",
+    [(f.log(f.sech(x)), -f.logcosh(x)), (f.log(f.sech_squared(x)), -2 * f.logcosh(x))],
+    why="1 / cosh(x) underflows where its logarithm is about -|x|",
+)
+
+
+log_of_cosine = pattern_rule(
+    "log_of_cosine", f.log(f.cos(x)), f.log_cos(x), why="the cosine is near 1 for small x"
+)
+
+
+log1m_square = pattern_rule(
+    "log1m_square",
+    [(f.log1p(f.neg(f.sqr(x))), f.log1m_square(x)),
+     (f.log(f.square_difference(1, x)), f.log1m_square(x))],
+    why="near x = 0 the logarithm is -x^2, near 1 that of 1 - x",
+)  # fmt: skip
+
+
 @rule("add", "sub", "neg", why="a large x nearly cancels with the logarithm of the sum")
 def log_softmax(node: Apply, graph: Any) -> Any:
     """x - logsumexp(x) -> log_softmax(x), also for elements x[i] of a vector"""
@@ -359,6 +384,6 @@ def log_softmax(node: Apply, graph: Any) -> Any:
 LOGARITHM_RULES = RuleSet(
     [
         log1p, log1p_of, log_of_sum, log_of_function, log_of_product, log_of_power, log1p_of_ndtr,
-        log_softmax,
+        log_of_hyperbolic, log_of_cosine, log1m_square, log_softmax,
     ]
 )  # fmt: skip

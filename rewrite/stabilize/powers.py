@@ -56,6 +56,9 @@ def _power(term: Any, c: float, few: bool, node: Apply) -> tuple[Any, float] | N
         return None
     if (x := argument(term, "xlogx")) is not None:
         return switch(call("lt", x, 0), math.nan, call("pow", x, scaled(c, x))), 1.0
+    if (gap := elementwise(term, "log_gap")) is not None:
+        base = (gap.inputs[0] + gap.inputs[1]) / gap.inputs[1]
+        return switch(call("lt", gap.inputs[1], 0), math.nan, base), c
     p = as_product(term)
     logarithms = [f for f, e in p.factors.items() if e == 1 and elementwise(f, "log", "log1p")]
     if len(logarithms) != 1:

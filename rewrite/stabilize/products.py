@@ -10,7 +10,7 @@ import numpy as np
 from symcomp.core.node import Apply
 from symcomp.ops.nnet.softmax import Softmax, WeightedSoftmax
 from symcomp.ops.reductions.reduce import Reduce
-from symcomp.rewrite.pattern import f, variables, view_rule
+from symcomp.rewrite.pattern import Match, f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.gamma import difference, is_step, size
 from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
@@ -29,7 +29,7 @@ from symcomp.rewrite.views import (
     through_views,
 )
 
-(x,) = variables("x")
+x, y = variables("x y")
 
 
 tanh = view_rule(
@@ -112,6 +112,48 @@ def _kept_sum(x: Any) -> Apply | None:
         return None
     axes = total.op.axes
     return total if axes and puts_back(views, axes, total.inputs[0].type.ndim) else None
+
+
+def _is_double(m: Match) -> bool:
+    """Tell whether the function, which is computed in double, costs no conversions."""
+    return bool(m.x.dtype == "float64")
+
+
+sigmoid_slope = view_rule(
+    "sigmoid_slope",
+    [
+        (f.sigmoid(x) * f.sigmoid(-x), f.sigmoid_slope(x)),
+        (f.share(x, y) * f.share(y, x), f.share_slope(x, y)),
+        (f.sigmoid_slope(x) / f.sigmoid(x), f.sigmoid(-x)),
+        (f.sigmoid_slope(x) / f.sigmoid(-x), f.sigmoid(x)),
+    ],
+    where=_is_double,
+    why="the derivative of the product has a factor tanh, which is exact near 0",
+)
+
+
+sech = view_rule(
+    "sech",
+    [(1 / f.cosh(x), f.sech(x)), (f.sinh(x) * f.sech(x), f.tanh(x))],
+    where=_is_double,
+    why="cosh overflows, and so does its derivative; their quotient is -tanh(x)",
+)
+
+
+exp_times_sigmoid = view_rule(
+    "exp_times_sigmoid",
+    [(f.exp(x) * f.sigmoid(-x), f.sigmoid(x)),
+     (f.exp(x) * f.sigmoid(y), f.exp_times_sigmoid(x, y))],
+    where=_is_double,
+    why="the exponential may overflow where the logistic function underflows",
+)  # fmt: skip
+
+
+square_difference_over = view_rule(
+    "square_difference_over",
+    [(f.square_difference(x, y) / (x - y), x + y), (f.square_difference(x, y) / (x + y), x - y)],
+    why="the factor cancels; the squares may leave the range",
+)
 
 
 xlogx = view_rule("xlogx", x * f.log(x), f.xlogx(x), why="x log(x) tends to 0 at 0")
@@ -202,7 +244,7 @@ def guarded(node: Apply, graph: Any) -> Any:
 
 PRODUCT_RULES = RuleSet(
     [
-        tanh, sigmoid, softmax, xlogx, gamma_ratio, erfcx, normal_distribution,
-        guarded, product_of_exponentials,
+        tanh, sigmoid, sigmoid_slope, sech, softmax, square_difference_over, xlogx, gamma_ratio,
+        erfcx, normal_distribution, guarded, product_of_exponentials, exp_times_sigmoid,
     ]
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -66,15 +67,15 @@ def rational_difference(node: Apply, graph: Any) -> Any:
             total[monomial] = total.get(monomial, 0.0) + c
     total = {monomial: c for monomial, c in total.items() if c}
     left = sum(map(abs, total.values()))
-    common, total = _without_common(total)
+    common, total = without_common(total)
     for factor in below if left < apart else ():
-        if (ratio := _ratio(total, _polynomial(factor))) is not None:
+        if (ratio := _ratio(total, polynomial(factor))) is not None:
             below[factor] -= 1
             total = {ONE: ratio}
             break
     if not total or not _is_better(total, left < apart, fractions):
         return None
-    above = sum_of(total.pop(ONE, 0.0), [_term(m, c) for m, c in total.items()], out)
+    above = sum_of(total.pop(ONE, 0.0), [term(m, c) for m, c in total.items()], out)
     found = _over(above, common, below)
     fills = {f for fraction in fractions for f in fraction.fills}
     for model in fills if isinstance(found, Variable) else ():
@@ -113,25 +114,41 @@ def _fractions(s: Sum) -> list[Fraction] | None:
     return found if all(whole) else None
 
 
-def _polynomial(x: Any) -> Polynomial | None:
-    """Return ``x`` as a sum."""
+def polynomial(x: Any) -> Polynomial | None:
+    """Return ``x`` as a sum of monomials; None if a coefficient is not whole."""
     s = as_sum(x)
     result: Polynomial = {ONE: s.constant} if s.constant else {}
-    for term, c in s.terms.items():
-        p = as_product(term)
-        if any(not float(e).is_integer() or e < 0 for e in p.factors.values()):
-            p = Product(1.0, {term: 1.0})
-        monomial = frozenset(p.factors.items())
-        result[monomial] = result.get(monomial, 0.0) + c * p.coefficient
+    for part, c in s.terms.items():
+        for monomial, k in _monomials(part):
+            result[monomial] = result.get(monomial, 0.0) + c * k
     whole = all(float(c).is_integer() and abs(c) < LARGEST_COEFFICIENT for c in result.values())
     return result if whole else None
 
 
+def _monomials(x: Any) -> Iterator[tuple[Monomial, float]]:
+    """Yield monomials and coefficients, whose sum is ``x``."""
+    squares = elementwise(x, "square_difference")
+    if squares is None:
+        p = as_product(x)
+        if any(not float(e).is_integer() or e < 0 for e in p.factors.values()):
+            p = Product(1.0, {x: 1.0})
+        yield frozenset(p.factors.items()), p.coefficient
+        return
+    for side, sign in zip(squares.inputs, (1.0, -1.0), strict=True):
+        value = number(side)
+        yield (frozenset([(side, 2.0)]), sign) if value is None else (ONE, sign * value**2)
+
+
 def _expanded(fraction: Fraction, below: Counter[Any]) -> Polynomial | None:
     """Return the numerator of a fraction over a common denominator, multiplied out."""
-    result: Polynomial = {ONE: fraction.coefficient}
-    for factor in (fraction.above + (below - fraction.below)).elements():
-        other = _polynomial(factor)
+    factors = (fraction.above + (below - fraction.below)).elements()
+    return multiplied_out(fraction.coefficient, map(polynomial, factors))
+
+
+def multiplied_out(c: float, factors: Iterable[Polynomial | None]) -> Polynomial | None:
+    """Return c times the factors; None if that is too long, or a factor is no polynomial."""
+    result: Polynomial = {ONE: c}
+    for other in factors:
         if other is None or len(result) * len(other) > MOST_MONOMIALS:
             return None
         product: Polynomial = {}
@@ -162,7 +179,7 @@ def _is_better(total: Polynomial, cancelled: bool, fractions: list[Fraction]) ->
     return len(total) == len(fractions) == 2 and len(signs) == 2 and plain and len(sizes) == 1
 
 
-def _term(monomial: Monomial, c: float) -> tuple[Any, float]:
+def term(monomial: Monomial, c: float) -> tuple[Any, float]:
     return product_of(Product(1.0, dict(monomial))), c
 
 
@@ -174,7 +191,7 @@ def _ratio(total: Polynomial, factor: Polynomial | None) -> float | None:
     return ratios.pop() if len(ratios) == 1 else None
 
 
-def _without_common(total: Polynomial) -> tuple[Counter[Any], Polynomial]:
+def without_common(total: Polynomial) -> tuple[Counter[Any], Polynomial]:
     """Return the factors that all terms have, and the polynomial without them."""
     common = Counter({x: int(e) for x, e in next(iter(total), ONE)})
     for monomial in total:

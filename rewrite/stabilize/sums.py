@@ -25,6 +25,7 @@ from symcomp.rewrite.views import (
     same,
     scaled,
     square_root,
+    sum_of,
     through_views,
 )
 
@@ -120,6 +121,7 @@ log1p_minus = view_rule(
 @rule(*SUMS, why="sqrt(x) - sqrt(y) = (x - y) / (sqrt(x) + sqrt(y))", needs_in_view=["sqrt"])
 def sqrt_difference(node: Apply, graph: Any) -> Any:
     """c sqrt(x + a) - c sqrt(x) -> c sqrt(a) sqrt1p_minus_sqrt(x / a);
+    c sqrt(x + y) - c sqrt(x) -> c by_squares(sqrt(x + y), sqrt(x), y), where y is one term;
     c sqrt(x) - c sqrt(y) -> c sqrt_difference(x, y)
     """
     s = as_sum(node.outputs[0])
@@ -135,12 +137,17 @@ def sqrt_difference(node: Apply, graph: Any) -> Any:
             x, y, ca, gap = y, x, -ca, Sum(-gap.constant, {})
         a = gap.constant
         return scaled(ca * math.sqrt(a), call("sqrt1p_minus_sqrt", y if a == 1 else y / a))
+    if len(gap.terms) + bool(gap.constant) == 1 and x.dtype == "float64":
+        difference = sum_of(gap.constant, gap.pairs(), x)
+        return scaled(ca, call("by_squares", a, b, difference))
     return scaled(ca, call("sqrt_difference", x, y))
 
 
 @rule(*SUMS, why="x^2 - y^2 = (x - y)(x + y)")
 def square_difference(node: Apply, graph: Any) -> Any:
-    """c x^2 - c y^2 -> c square_difference(x, y), where y may be a number with an exact root"""
+    """c x^2 - c y^2 -> c square_difference(x, y) for c > 0, as a zero has the sign of c; y may be a
+    number with an exact root
+    """
     s = as_sum(node.outputs[0])
     if len(s.terms) > 2:
         return None
@@ -149,12 +156,14 @@ def square_difference(node: Apply, graph: Any) -> Any:
         return None
     if len(squares) == 2 and not s.constant and squares[0][1] == -squares[1][1]:
         (x, c), (y, _) = squares
-        return scaled(c, call("square_difference", x, y))
+        sides = (x, y) if c > 0 else (y, x)
+        return scaled(abs(c), call("square_difference", *sides))
     if len(squares) == 1 and s.constant:
         x, c = squares[0]
         root = math.sqrt(abs(s.constant / c))
         if s.constant / c < 0 and root * root == -s.constant / c:
-            return scaled(c, call("square_difference", x, root))
+            sides = (x, root) if c > 0 else (root, x)
+            return scaled(abs(c), call("square_difference", *sides))
     return None
 
 

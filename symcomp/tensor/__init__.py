@@ -12,6 +12,7 @@ from symcomp.ops.control.debugging import *
 from symcomp.ops.convert import NoneConst, as_tensor_variable, constant
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.elementwise.over_argument import *
+from symcomp.ops.elementwise.scalar_differences import *
 from symcomp.ops.elementwise.scalar_error import *
 from symcomp.ops.elementwise.scalar_gamma import *
 from symcomp.ops.elementwise.scalar_inverse import *

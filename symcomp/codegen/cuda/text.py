@@ -10,6 +10,7 @@ from functools import cache
 from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.codegen.loopir.ir import Accumulators, KernelFunction, Kind, Loop
 from symcomp.codegen.printers.c_file import (
+    OF_DOUBLES,
     functions_of_numbers,
     gamma_functions,
     header,
@@ -168,7 +169,7 @@ def has_text(text: str) -> bool:
 def _functions() -> str:
     """Return the functions of kernels."""
     parts = functions_of_numbers(["functions/stable.h"])
-    parts += map(header, ("functions/stable_double.h", "functions/scaled_products.h"))
+    parts += map(header, OF_DOUBLES)
     return "\n".join(parts)
 
 

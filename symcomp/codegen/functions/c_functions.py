@@ -1,8 +1,8 @@
 """Transcendental functions in C: for each row, the type of its arguments and its C expression.
 
 Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h`,
-`gamma_ratios.h` and `incomplete_gamma.h`, with e_ of `special.h` and `extended.h`; the others are
-C's own, or of `stable.h`.
+`gamma_ratios.h` and `incomplete_gamma.h`, with e_ of `special.h` and `extended.h`, with d_ of
+`differences.h`; the others are C's own, or of `stable.h`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ _STABLE_OF_TWO = (
     "leg",
 )  # fmt: skip
 _PRODUCTS = ("times_over", "over_both", "times_three")
+_DIFFERENCES = ("sigmoid_slope", "sech", "log_cos", "log1m_square")
+_DIFFERENCES_OF_TWO = (
+    "share_slope", "sigmoid_difference", "softplus_difference", "log1p_ratio", "log_gap",
+    "exp_of_product", "exp_times_sigmoid",
+)  # fmt: skip
 _SPECIAL = (
     "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "log1p_minus", "exp_moment_ratio",
 )  # fmt: skip
@@ -45,6 +50,9 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("result", f"r_{name}{{s}}(x)") for name in _STABLE},
     **{name: ("result", f"r_{name}{{s}}(x, y)") for name in _STABLE_OF_TWO},
     **{name: ("result", f"r_{name}{{s}}(x, y, w)") for name in _PRODUCTS},
+    **{name: ("double", f"d_{name}(x)") for name in _DIFFERENCES},
+    **{name: ("double", f"d_{name}(x, y)") for name in _DIFFERENCES_OF_TWO},
+    "by_squares": ("double", "d_by_squares(x, y, w)"),
     "sinc": ("result", "r_sinc{s}(x)"),
     "one_plus_log": ("double", "r_one_plus_log(x)"),
     "logexpm1": ("double", "r_logexpm1(x)"),

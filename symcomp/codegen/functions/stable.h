@@ -251,10 +251,10 @@ INLINE REAL F(r_log_div)(REAL x, REAL y)
     return F(log_near_one)(q, rest, apart, x, y);
 }
 
-/* The sum of halves does not overflow where the difference is 0. */
+/* The sum of halves does not overflow where the difference is 0; that 0 is positive, as x*x - x*x is. */
 INLINE REAL F(r_square_difference)(REAL x, REAL y)
 {
-    return (x - y) * (x / 2 + y / 2) * 2;
+    return (x - y) * (x / 2 + y / 2) * 2 + 0;
 }
 
 INLINE REAL F(r_sqrt_difference)(REAL x, REAL y)

@@ -36,6 +36,7 @@ _OF_FUNCTIONS = (
     "functions/stable.h",
     "functions/stable_double.h",
     "functions/scaled_products.h",
+    "functions/differences.h",
     "functions/pairs.h",
     *_OF_GAMMA_FUNCTIONS,
     "functions/special.h",
@@ -43,6 +44,10 @@ _OF_FUNCTIONS = (
     "loops/kept_arrays.h",
     "loops/log_reduction.h",
 )
+# The headers of functions of doubles that call no others.
+OF_DOUBLES = (
+    "functions/stable_double.h", "functions/scaled_products.h", "functions/differences.h",
+)  # fmt: skip
 _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
     "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
@@ -53,7 +58,7 @@ _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _HEAD = re.compile(r"[^;{(]*?\b(?:F\((\w+)\)|(\w+))\(")
 # Prefixes of the functions of some headers.
 _OF_PRODUCTS = ("r_over_both", "r_times_", "scaled_of")
-_OF_SPECIAL, _OF_GAMMA = "e_", "g_"
+_OF_SPECIAL, _OF_GAMMA, _OF_DIFFERENCES = "e_", "g_", "d_"
 
 
 def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
@@ -76,6 +81,8 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     parts += [header("functions/stable_double.h")]
     if any(word.startswith(_OF_PRODUCTS) for word in words):
         parts += [header("functions/scaled_products.h")]
+    if _calls_prefixed(_OF_DIFFERENCES, words, sources):
+        parts += [header("functions/differences.h")]
     if nest != "own":
         parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
     parts += [f"#define NEST {_LINKAGE[nest]}\n", header("loops/nest.h")]
@@ -113,7 +120,7 @@ def functions_of_rows() -> str:
     return "\n".join(
         (
             *functions_of_numbers(["functions/stable.h"]),
-            *map(header, ("functions/stable_double.h", "functions/scaled_products.h")),
+            *map(header, OF_DOUBLES),
             *pair_functions(),
             *gamma_functions(),
             *special_functions(),

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.tensor import TensorVariable
+from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.elemwise import float_rule, real_float_rule, scalar
 from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import complex, sqrt
 from symcomp.ops.numerics import trigonometry
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 
 deg2rad = scalar(
     "deg2rad",
@@ -73,7 +74,9 @@ hypot = scalar(
     "hypot", "x y", "sqrt(x*x + y*y) without overflow; its derivative at the origin is 0.",
     np.hypot,
     dtype=real_float_rule,
-    d=(lambda x, y, z, g: g * x / _nonzero(z), lambda x, y, z, g: g * y / _nonzero(z)),
+    d=(
+        lambda x, y, z, g: g * x / _nonzero(z, x, y), lambda x, y, z, g: g * y / _nonzero(z, x, y),
+    ),
 )  # fmt: skip
 sinh = scalar(
     "sinh", "x", "The hyperbolic sine.", np.sinh, dtype=float_rule, d=(lambda x, z, g: g * cosh(x),)
@@ -120,8 +123,15 @@ arctanh = scalar(
 )
 
 
-def _nonzero(z: Any) -> Any:
-    return switch(eq(z, 0), 1, z)
+def _nonzero(z: Any, *legs: Any) -> Any:
+    """Return the hypotenuse, 1 where it is 0; it is not if a leg is a number that is not."""
+    return z if any(map(_is_nonzero, legs)) else switch(eq(z, 0), 1, z)
+
+
+def _is_nonzero(x: Any) -> bool:
+    while x.owner is not None and isinstance(x.owner.op, DimShuffle):
+        x = x.owner.inputs[0]
+    return isinstance(x, TensorConstant) and bool(np.all(x.data != 0))
 
 
 def complex_from_polar(r: Any, theta: Any) -> TensorVariable:

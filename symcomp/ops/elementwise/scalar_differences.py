@@ -1,0 +1,84 @@
+"""The table of scalar functions, continued: differences of nearly equal values of one function.
+
+Rewriting creates these rows. Each keeps the digits that the subtraction of rounded values loses,
+or the range that a factor leaves. All are computed in double.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcomp.ops.compiled_ufuncs import CompiledFunction
+from symcomp.ops.elementwise.elemwise import real_float_rule, scalar
+from symcomp.ops.elementwise.scalar_logistic import sigmoid
+from symcomp.ops.elementwise.scalar_products import over_both
+from symcomp.ops.elementwise.scalar_trigonometry import tan, tanh
+
+
+def _row(name: str, x: str, doc: str, *d: Any) -> Any:
+    """Add a row computed by its C function."""
+    function = CompiledFunction(name)
+    return scalar(name, x, doc, function, dtype=real_float_rule, d=d, public=False)
+
+
+# ----- logistic and hyperbolic functions
+
+
+sigmoid_slope: Any = _row(
+    "sigmoid_slope", "x", "sigmoid(x) sigmoid(-x).",
+    lambda x, z, g: -g * z * tanh(0.5 * x),
+)  # fmt: skip
+share_slope: Any = _row(
+    "share_slope", "x y", "share(x, y) share(y, x).",
+    lambda x, y, z, g: -g * z * tanh(0.5 * (x - y)), lambda x, y, z, g: g * z * tanh(0.5 * (x - y)),
+)  # fmt: skip
+sigmoid_difference = _row(
+    "sigmoid_difference", "x y", "sigmoid(x) - sigmoid(y).",
+    lambda x, y, z, g: g * sigmoid_slope(x), lambda x, y, z, g: -g * sigmoid_slope(y),
+)  # fmt: skip
+softplus_difference = _row(
+    "softplus_difference", "x y", "softplus(x) - softplus(y).",
+    lambda x, y, z, g: g * sigmoid(x), lambda x, y, z, g: -g * sigmoid(y),
+)  # fmt: skip
+sech = _row(
+    "sech", "x", "1 / cosh(x).",
+    lambda x, z, g: -g * z * tanh(x),
+)  # fmt: skip
+exp_times_sigmoid = _row(
+    "exp_times_sigmoid", "x y", "exp(x) sigmoid(y), where exp(x) overflows, too.",
+    lambda x, y, z, g: g * z, lambda x, y, z, g: g * z * sigmoid(-y),
+)  # fmt: skip
+exp_of_product = _row(
+    "exp_of_product", "x y", "exp(x y), as if the exponent were not rounded.",
+    lambda x, y, z, g: g * z * y, lambda x, y, z, g: g * z * x,
+)  # fmt: skip
+
+# ----- logarithms
+
+
+log_cos = _row(
+    "log_cos", "x", "log(cos(x)).",
+    lambda x, z, g: -g * tan(x),
+)  # fmt: skip
+log1m_square = _row(
+    "log1m_square", "x", "log(1 - x^2).",
+    lambda x, z, g: -2 * g * x / ((1 - x) * (1 + x)),
+)  # fmt: skip
+log1p_ratio = _row(
+    "log1p_ratio", "x y", "log(1 + x / y), where x / y overflows, too.",
+    lambda x, y, z, g: g / (x + y), lambda x, y, z, g: -g * over_both(x, y, x + y),
+)  # fmt: skip
+log_gap = _row(
+    "log_gap", "x y", "log(x + y) - log(y).",
+    lambda x, y, z, g: g / (x + y), lambda x, y, z, g: -g * over_both(x, y, x + y),
+)  # fmt: skip
+
+# ----- roots
+
+
+by_squares = _row(
+    "by_squares", "x y w", "x - y, where w is x^2 - y^2 known with more digits.",
+    lambda x, y, w, z, g: g, lambda x, y, w, z, g: -g, lambda x, y, w, z, g: None,
+)  # fmt: skip
+
+__all__: list[str] = []

@@ -1,0 +1,191 @@
+"""Rows of differences of nearly equal values, against mpmath; their limits and derivatives."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import symcomp.tensor as T
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
+from symcomp.tests.harness import check
+from symcomp.tests.ops.accuracy import CLAIM_ANYWHERE, beside, check_values, lists, values_at
+
+FAST = settings(deadline=None, max_examples=20)
+inf, nan = np.inf, np.nan
+TINY = [0.0, 5e-324, -1e-310, 1e-300, -1e-200, 1e-17, -1e-8]
+
+
+def sigmoid(x):
+    return 1 / (1 + mp.exp(-x))
+
+
+def softplus(x):
+    return mp.log1p(mp.exp(x))
+
+
+# Name of the row: the exact function, digits, ranges to draw from, points.
+OF_ONE = {
+    "sigmoid_slope": (
+        lambda x: sigmoid(x) * sigmoid(-x), 50, [(-700, 700), (-3, 3)], [*TINY, 36.7, -709.0, 740.0]
+    ),
+    "sech": (mp.sech, 50, [(-700, 700), (-3, 3)], [*TINY, 36.7, -709.0, 1000.0]),
+    "log_cos": (
+        lambda x: mp.log(mp.cos(x)), 700, [(-1.5, 1.5), (-0.9, 0.9)],
+        [*TINY, *beside(np.arccos(0.7)), 1.5707963, 6.2, 1e5],
+    ),
+    "log1m_square": (
+        lambda x: mp.log1p(-x * x), 700, [(-0.9999, 0.9999)],
+        [*TINY, *beside(0.87, -0.87), 1 - 1e-15, 0.5],
+    ),
+}  # fmt: skip
+LOGITS = [
+    (0.3, -1.2), (800.0, 799.0), (-800.0, -802.5), (1.7, 1.7000001), (36.9, -1.1), (1e-200, 3e-200),
+    (-5.5, 720.3), (0.0, 0.0), (3.0, 3.9999), (-0.4, 0.7), (-3.0, 40.0), (2.0, 3.0), (-2.0, -3.0),
+]  # fmt: skip
+RATIOS = [
+    (1.0, 3e160), (1.0, 1e-300), (2.0, 3.3), (-0.3, 0.6), (-0.300001, 0.6), (1e-9, 3.3),
+    (1e200, 1e-200), (-3.2999999, 3.3), (5e-324, 1.0),
+]  # fmt: skip
+OF_TWO = {
+    "share_slope": (
+        lambda x, y: sigmoid(x - y) * sigmoid(y - x), 400, LOGITS, [(-30, 30), (-400, 300)]
+    ),
+    "sigmoid_difference": (
+        lambda x, y: sigmoid(x) - sigmoid(y), 900, LOGITS, [(-30, 30), (-700, 700)]
+    ),
+    "softplus_difference": (
+        lambda x, y: softplus(x) - softplus(y), 900, LOGITS, [(-30, 30), (-700, 700)]
+    ),
+    "exp_times_sigmoid": (
+        lambda x, y: mp.exp(x) * sigmoid(y), 400,
+        [(800.0, -799.0), (-3.3, 2.0), (700.0, -1e-9), (1.0, 800.0)], [(-300, 300), (-3, 3)],
+    ),
+    "exp_of_product": (
+        lambda x, y: mp.exp(x * y), 50, [(26.3, 26.7), (-9.3, 9.3), (1e-200, 1e-200), (0.1, 7e3)],
+        [(-26, 26)],
+    ),
+    "log1p_ratio": (lambda x, y: mp.log1p(x / y), 700, RATIOS, [(1e-9, 1e9), (0.5, 2)]),
+    "log_gap": (lambda x, y: mp.log(x + y) - mp.log(y), 900, RATIOS, [(1e-9, 1e9), (0.5, 2)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("name", OF_ONE)
+def test_of_one(name, dtype):
+    exact, digits, _, points = OF_ONE[name]
+    rounded = np.unique(np.asarray(points).astype(dtype))
+    if name == "log1m_square":
+        rounded = rounded[abs(rounded) < 1]
+    if name == "log_cos":
+        rounded = rounded[np.cos(rounded.astype(float)) > 0]
+    check_values(name, exact, rounded[np.isfinite(rounded)], dtype=dtype, digits=digits)
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_of_one_at_random_points(name):
+    exact, digits, ranges, _ = OF_ONE[name]
+
+    @FAST
+    @given(lists(*ranges))
+    def holds(points):
+        check_values(name, exact, points, digits=digits, claim=CLAIM_ANYWHERE)
+
+    holds()
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_of_two(name):
+    exact, digits, points, ranges = OF_TWO[name]
+    check_values(name, exact, *zip(*points, strict=True), digits=digits)
+
+    @FAST
+    @given(lists(*ranges), lists(*ranges))
+    def holds(xs, ys):
+        n = min(len(xs), len(ys))
+        check_values(name, exact, xs[:n], ys[:n], digits=digits, claim=CLAIM_ANYWHERE)
+
+    holds()
+
+
+@given(lists((1e-150, 1e150), (0.5, 2)), lists((1e-150, 1e150), (0.5, 2)))
+@FAST
+def test_by_squares(ps, ds):
+    """Take p = sqrt(q^2 + d), rounded, and q, where d is exact: a quotient of a sum."""
+    for q, d in zip(ps, ds, strict=False):
+        with mp.workdps(700):
+            truth = mp.sqrt(mp.mpf(q) ** 2 + d) - q
+            p = float(mp.sqrt(mp.mpf(q) ** 2 + d))
+        (found,) = values_at("by_squares", [p], [q], [d])
+        assert abs(mp.mpf(found) / truth - 1) <= 4 * 2.0**-53 or 0 <= truth < 1e-300
+
+
+LIMITS = {
+    "sigmoid_slope": ([(inf,), (-inf,), (nan,)], [0, 0, nan]),
+    "share_slope": (
+        [(inf, 1), (-inf, 1), (-inf, -inf), (inf, inf), (-inf, nan), (-inf, inf)],
+        [0, 0, 0, nan, nan, 0],
+    ),
+    "sigmoid_difference": (
+        [(inf, inf), (inf, -inf), (-inf, 0), (nan, 1), (-inf, -inf)], [0, 1, -0.5, nan, 0]
+    ),
+    "softplus_difference": (
+        [(inf, inf), (inf, -inf), (-inf, 5), (nan, 1), (-inf, -inf), (1, inf)],
+        [nan, inf, -np.log1p(np.exp(5)), nan, 0, -inf],
+    ),
+    "sech": ([(inf,), (-inf,), (nan,)], [0, 0, nan]),
+    "exp_times_sigmoid": (
+        [(inf, 1), (-inf, 1), (1, -inf), (inf, -inf), (nan, 1), (1, nan), (800, inf)],
+        [inf, 0, 0, nan, nan, nan, inf],
+    ),
+    "exp_of_product": (
+        [(inf, 1), (-inf, 1), (0, inf), (1e200, 1e200), (-1e200, 1e200), (nan, 1)],
+        [inf, 0, nan, inf, 0, nan],
+    ),
+    "log_cos": ([(inf,), (nan,), (2.0,)], [nan, nan, nan]),
+    "log1m_square": ([(1,), (-1,), (2,), (inf,), (nan,)], [-inf, -inf, nan, nan, nan]),
+    "log1p_ratio": (
+        [(1, 0.0), (1, -0.0), (-1, 1), (-2, 1), (1, inf), (inf, inf), (-3, -2)],
+        [inf, inf, -inf, nan, 0, nan, np.log(2.5)],
+    ),
+    "log_gap": (
+        [(1, 0.0), (1, -0.0), (1, -3), (-1, 1), (inf, 1), (nan, 1), (0.0, 0.0)],
+        [inf, inf, nan, -inf, inf, nan, nan],
+    ),
+    "by_squares": (
+        [(2, 1, 3), (-2, 1, 3), (inf, inf, 1), (inf, 1, inf), (nan, 1, 1), (1e308, 1.5e308, inf)],
+        [1, -3, 0, inf, nan, -5e307],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits(name):
+    points, wanted = LIMITS[name]
+    got = values_at(name, *zip(*points, strict=True))
+    np.testing.assert_allclose(got, wanted, rtol=1e-13, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", [*OF_ONE, *OF_TWO])
+def test_derivatives_dtypes_and_shapes(name):
+    function = Elemwise(ROWS[name]())
+    points = np.array([[0.1, 0.3, 0.45], [0.8, 0.62, 0.2]])
+    others = [] if name in OF_ONE else [points[::-1] + 0.05]
+
+    def expected(*xs):
+        return function.perform(*xs)
+
+    check(function, points, *others, expected=expected)
+    check(function, points[::-1, ::-2], *(y[:, ::2] for y in others), expected=expected)
+    empty = np.zeros((2, 0))
+    check(function, empty, *(empty for _ in others), expected=expected, grad=False)
+    integers = [T.constant(np.array([0, 1]))] * (1 + len(others))
+    assert function(*integers).dtype == "float64"
+
+
+def test_the_derivative_of_a_difference_by_squares_is_that_of_the_difference():
+    x, y = T.dvector("x"), T.dvector("y")
+    z = Elemwise(ROWS["by_squares"]())(x, y, x * x - y * y)
+    slopes = T.grad(z.sum(), [x, y])
+    values = {x: [2.0, -1.0], y: [1.5, 3.0]}
+    assert [s.eval(values).tolist() for s in slopes] == [[1, 1], [-1, -1]]
+    assert z.eval(values).tolist() == [0.5, -4.0]
