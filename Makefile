@@ -8,6 +8,7 @@ WORKERS ?= 2
 EXAMPLES = train_digits hessian_free hamiltonian gaussian_process ode_parameters implicit_layer \
 	profile_network custom_op graph_network poisson
 SANITIZED_TESTS ?= codegen cvm sparse scan/test_native.py
+SANITIZED_GPU_TESTS ?= native_examples kernels indexing sorting windows random functions loops
 # The library of C++ is there before SciPy throws an exception, which the sanitizer follows.
 SANITIZERS = $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)
 SANITIZE = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -g
@@ -26,7 +27,7 @@ INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check golden pymc gpu gpu-emu fuzz sanitize processors lint types docs train examples \
+.PHONY: help test check golden pymc gpu gpu-emu gpu-sanitize fuzz sanitize processors lint types docs train examples \
 	bench dist clean distclean interpreter
 
 help:
@@ -35,7 +36,9 @@ help:
 	@echo 'make golden     write tests/golden/*.txt, what the compiler makes of golden functions, again'
 	@echo 'make pymc       install PyTensor, PyMC and nutpie (Python 3.12), run the tests of mode SYMCOMP'
 	@echo 'make gpu-emu    the tests of devices on the emulator, and kernels compiled by nvcc and NVRTC'
-	@echo '                for all architectures (ten minutes)'
+	@echo '                for all architectures (a quarter of an hour)'
+	@echo '                and a report of their registers, into build/gpu_registers.txt'
+	@echo 'make gpu-sanitize  tests of the emulator with the sanitizer of addresses (two minutes)'
 	@echo 'make gpu        the tests that need a card'
 	@echo 'make fuzz       the property-based tests, on new examples'
 	@echo 'make sanitize   the tests of kernels and of the machine, with the sanitizers of addresses'
@@ -68,7 +71,16 @@ pymc: $(PYMC_VENV)/.installed-pymc
 	$(PYMC_VENV)/bin/python -m pytest -n $(WORKERS) tests/pytensor_backend tests/pymc
 
 gpu-emu: $(VENV)/.installed-test
-	SYMCOMP_ALL_ARCHS=1 $(BIN)/python -m pytest -n $(WORKERS) tests/gpu
+	rm -rf build/gpu_kernels
+	mkdir -p build/gpu_kernels
+	SYMCOMP_ALL_ARCHS=1 SYMCOMP_KEEP_KERNELS=build/gpu_kernels \
+		$(BIN)/python -m pytest -n $(WORKERS) tests/gpu
+	$(BIN)/python tools/gpu_kernels.py build/gpu_kernels build/gpu_registers.txt
+
+gpu-sanitize: $(VENV)/.installed-test
+	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$(SANITIZERS)" SYMCOMP_ALL_ARCHS=1 \
+	SYMCOMP_FLAGS='cflags=-fsanitize=address -g' \
+		$(BIN)/python -m pytest -q -n $(WORKERS) $(SANITIZED_GPU_TESTS:%=tests/gpu/test_%.py)
 
 gpu: $(VENV)/.installed-test
 	$(BIN)/python -m symcomp info

@@ -20,7 +20,15 @@ cdef extern from "device/device_plan.h":
 # Blocks of memory are multiples of this many bytes, and begin at such.
 GRANULE = 512
 cdef enum:
+    WIDEST_ACCESS = 16
     OUT_OF_MEMORY = 2  # CUDA's code
+#: The bytes of the widest access of a kernel. Memory that is allocated begins at multiples of it.
+WIDEST = WIDEST_ACCESS
+
+
+def is_aligned(uint64_t address):
+    """Tell whether the widest accesses can begin at an address."""
+    return address % WIDEST_ACCESS == 0
 
 
 def rounded(int64_t nbytes):

@@ -159,7 +159,8 @@ cdef class RegionPlan:
     array_type : type
         Of results, a subclass of DeviceArrayBase.
     inputs : list
-        For each argument a host array, whose value it must have, or (dtype, shape, strides).
+        For each argument a host array, whose value it must have, or (dtype, shape, strides, ``is_aligned`` of
+        its address).
     outputs : list
         For each result (base, None, offset, dtype, shape, strides), where it lies; (0, memory, ...) for a
         constant; or a host array.
@@ -199,6 +200,8 @@ cdef class RegionPlan:
             if x.driver is not self._driver or not _equal(x.dtype, layout[0]):
                 return False
             if not _equal(x.shape, layout[1]) or not _equal(x.strides, layout[2]):
+                return False
+            if (x.address % WIDEST_ACCESS == 0) is not <bint>layout[3]:
                 return False
         return True
 

@@ -21,7 +21,8 @@ def ready(driver: Driver, plan: Plan, inputs: list[Any], what: str) -> RegionPla
     driver : Driver
     plan : Plan
     inputs : list
-        For each argument (dtype, shape, strides), or the host array whose value it must have.
+        For each argument (dtype, shape, strides, whether it is aligned), or the host array whose
+        value it must have.
     what : str
         For whom memory is needed, in messages.
     """

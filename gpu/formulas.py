@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from math import gcd
 from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.cuda.elementwise import FLAT, ONE, STRIDED, THREADS, elementwise
+from symcomp.codegen.cuda.elementwise import (
+    FLAT,
+    ONE,
+    SAME,
+    STRIDED,
+    THREADS,
+    elementwise,
+)
 from symcomp.codegen.cuda.reductions import ALONE, ReductionShape, kernel_of, stages_of
 from symcomp.codegen.cuda.text import CudaKernel, has_text
 from symcomp.codegen.functions.c_scalars import C_TYPES, scalar_text
@@ -16,6 +24,7 @@ from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
 from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of
 from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, nonempty, reduced_axes
 from symcomp.core.record import record
+from symcomp.cvm.machine import WIDEST
 from symcomp.errors import ShapeError
 from symcomp.gpu.kernels.positions import plan_counter, plan_positions
 from symcomp.gpu.planner import (
@@ -32,6 +41,8 @@ from symcomp.ops.formulas.formula import Formula, Result, Step
 COMPLEX = ("complex64", "complex128")
 # Parameters of a kernel have 4 KiB, which these numbers of arrays and axes always fit.
 MOST_ARRAYS, MOST_AXES, MOST_BYTES = 32, 10, 4000
+# More elements of one access, or steps that compute them, take too many registers.
+MOST_PACKED, MOST_STEPS = 8, 128
 # A thread makes results alone where it adds up no more elements.
 FEW = 32
 # Enough threads, or blocks, for a card; chunks of fewer elements are not worth a launch.
@@ -236,12 +247,55 @@ def _plan_elements(
     for array, row in zip(arrays, steps, strict=True):
         flat = tuple(row) == contiguous_strides(shape, array.itemsize)
         kinds.append(FLAT if flat else STRIDED if any(row) else ONE)
+    width = pack_width(planner, arrays, steps, shape[-1])
+    width = width if width * len(nest.bodies[-1].steps) <= MOST_STEPS else 1
+    if width > 1:
+        shape[-1] //= width
+        n //= width
+        kinds = [
+            SAME if kind == STRIDED and row[-1] == 0 else kind
+            for kind, row in zip(kinds, steps, strict=True)
+        ]
+        for row in steps:
+            row[-1] *= width
     wide = needs_wide([n], arrays)
-    kernel = elementwise(nest.formula, _patterns(nest), len(shape), tuple(kinds), wide)
-    strided = STRIDED in kinds
+    kernel = elementwise(nest.formula, _patterns(nest), len(shape), tuple(kinds), wide, width)
+    strided = STRIDED in kinds or SAME in kinds
     rows = [[row[a] for row in steps] for a in range(len(shape))] if strided else []
     numbers = [n, *shape[1:]] if strided else [n]
     planner.launch(kernel, [blocks_for(n, THREADS)], numbers, arrays, rows, literals)
+
+
+def pack_width(
+    planner: Planner, arrays: Sequence[Operand], steps: Sequence[Sequence[int]], length: int
+) -> int:
+    """Return how many neighbouring elements, along the last axis, one access reads of each array.
+
+    Parameters
+    ----------
+    planner : Planner
+    arrays : sequence of Operand
+    steps : sequence of sequence of int
+        For each array the bytes between elements along each axis.
+    length : int
+        Of the last axis.
+
+    Returns
+    -------
+    int
+        1 where they are no neighbours, or lie elsewhere than a wide access can read them.
+    """
+    moving = [(x, row) for x, row in zip(arrays, steps, strict=True) if row[-1]]
+    if not moving or any(row[-1] != x.itemsize for x, row in moving):
+        return 1
+    width = min(MOST_PACKED, WIDEST // max(x.itemsize for x, _ in moving))
+    while width > 1:
+        if length % width == 0 and all(
+            gcd(planner.alignment(x), *row[:-1]) % (width * x.itemsize) == 0 for x, row in moving
+        ):
+            return width
+        width //= 2
+    return 1
 
 
 def _patterns(nest: Nest) -> tuple[Pattern, ...]:

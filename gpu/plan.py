@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from symcomp.cvm.machine import DeviceMemory
+from symcomp.cvm.machine import WIDEST, DeviceMemory
 
 
 @dataclass
@@ -118,6 +118,8 @@ class DeviceStorage:
         The innermost step in which it is made.
     motion : Motion or None
         Of what lies in another storage.
+    alignment : int
+        A divisor of its address, at most WIDEST.
     """
 
     nbytes: int
@@ -126,6 +128,7 @@ class DeviceStorage:
     offset: int = -1
     step: LoopStep | None = None
     motion: Motion | None = None
+    alignment: int = WIDEST
 
     @property
     def is_own(self) -> bool:

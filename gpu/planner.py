@@ -10,13 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import gcd
 from typing import Any
 
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.core.record import record
-from symcomp.cvm.machine import DeviceMemory
+from symcomp.cvm.machine import WIDEST, DeviceMemory
 from symcomp.gpu.arena import place_values
 from symcomp.gpu.driver.interface import Driver
 from symcomp.gpu.native import NativePlan
@@ -108,9 +109,17 @@ class Planner:
 
     # -- storages
 
-    def input(self, number: int, dtype: str, shape: Sequence[int], strides: Sequence[int]) -> Any:
-        """Return the operand of an input; its address is known when the plan is run."""
-        self.storages.append(DeviceStorage(0, source=number))
+    def input(
+        self,
+        number: int,
+        dtype: str,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        is_aligned: bool = False,
+    ) -> Any:
+        """Return the operand of an input; of its address only ``is_aligned`` is known."""
+        alignment = WIDEST if is_aligned else 1
+        self.storages.append(DeviceStorage(0, source=number, alignment=alignment))
         return Operand(len(self.storages) - 1, 0, dtype, tuple(shape), tuple(strides))
 
     def constant(self, value: Any) -> Operand:
@@ -134,6 +143,19 @@ class Planner:
         self.storages.append(DeviceStorage(nbytes, step=self._step))
         strides = contiguous_strides(shape, itemsize)
         return Operand(len(self.storages) - 1, 0, dtype, shape, strides)
+
+    def alignment(self, operand: Operand) -> int:
+        """Return a divisor of the operand's address, at most WIDEST."""
+        return gcd(self._alignment(operand.storage), operand.offset)
+
+    def _alignment(self, number: int) -> int:
+        storage = self.storages[number]
+        if storage.motion is not None:
+            motion = storage.motion
+            bases = [gcd(self._alignment(s), offset) for s, offset in motion.bases]
+            return gcd(*bases, motion.stride)
+        # A step's own value may later be made in a row of an output, which lies anywhere.
+        return storage.alignment if storage.step is None else 1
 
     # -- calls
 

@@ -13,7 +13,7 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.walk import toposort
-from symcomp.cvm.machine import DeviceMemory, DeviceRegion, RegionPlan
+from symcomp.cvm.machine import DeviceMemory, DeviceRegion, RegionPlan, is_aligned
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.driver.interface import Driver
@@ -111,7 +111,7 @@ class DeviceProgram(DeviceRegion):
         """Return the plan for the layouts of these values, and the numbers among them."""
         driver, host = self.driver, self.op.host_inputs
         inputs = [
-            np.array(x) if i in host else (x.dtype, x.shape, x.strides)
+            np.array(x) if i in host else (x.dtype, x.shape, x.strides, is_aligned(x.address))
             for i, x in enumerate(values)
         ]
         return ready(driver, self._plan(driver, values), inputs, self.name)
@@ -123,7 +123,8 @@ class DeviceProgram(DeviceRegion):
             if i in self.op.host_inputs:
                 known[x] = np.asarray(value)
             else:
-                known[x] = planner.input(i, value.dtype.name, value.shape, value.strides)
+                layout = value.dtype.name, value.shape, value.strides
+                known[x] = planner.input(i, *layout, is_aligned(value.address))
             require_lengths(x, known[x])
         plan_nodes(planner, self.order, known)
         outputs = []

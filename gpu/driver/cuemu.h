@@ -67,6 +67,9 @@ static jmp_buf launcher;
   _longjmp(launcher, 1);
 }
 }
+namespace cuemu {
+static inline void need_aligned(const void *p, size_t n) { if ((uintptr_t)p % n) fail("an access of %zu bytes at %p is not aligned", n, p); }
+}
 // dynamic shared memory: in CUDA  extern __shared__ __align__(16) unsigned char n[]
 #define SYM_DYN_SHARED(T, name) T *name = (T *)cuemu::dyn_smem
 

@@ -117,6 +117,14 @@ EXPORT int emu_launch_graph(void *made, void *stream) { return append((Batch *)s
 EXPORT int emu_drop_graph(void *graph) { return emu_drop(graph), OK; }
 EXPORT int emu_drop_made(void *made) { return emu_drop(made), OK; }
 
+// The address sanitizer stops kernels that were compiled for it where they touch forbidden memory.
+#ifdef __SANITIZE_ADDRESS__
+extern "C" void __asan_poison_memory_region(const volatile void *, size_t);
+static void forbid(uint64_t address, size_t n) { __asan_poison_memory_region((void *)address, n); }
+#else
+static void forbid(uint64_t, size_t) {}
+#endif
+
 // Memory between canaries, before which lies what free() needs.
 struct Header {
   void *raw;
@@ -129,6 +137,8 @@ EXPORT int emu_take(uint64_t *address, size_t n) {
   *address = ((uint64_t)raw + sizeof(Header) + 2 * CANARY - 1) / CANARY * CANARY;
   *((Header *)(*address - CANARY) - 1) = Header{raw, n};
   memset((void *)*address, FRESH, n);
+  forbid(*address - CANARY, CANARY);
+  forbid(*address + n, CANARY);
   return OK;
 }
 EXPORT int emu_give(uint64_t address) {
@@ -145,7 +155,9 @@ static int64_t now() {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 static int is_unused(const unsigned char *p) {
+#ifndef __SANITIZE_ADDRESS__    // the sanitizer stops at the write itself, and would stop here, too
   for (int i = 0; i < CANARY; ++i) if (p[i] != UNUSED) return 0;
+#endif
   return 1;
 }
 // Run n pieces of a batch, and look after each launch whether something lies before or behind the blocks (address

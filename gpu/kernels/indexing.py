@@ -73,9 +73,10 @@ def _position_lines(dtypes: Sequence[str], rank: int, first: int, stop: str) -> 
     for k, dtype in enumerate(dtypes):
         terms = " + ".join(f"p{x} * step{x}[{first + k}]" for x in range(rank)) or "0"
         kind = C_TYPES[dtype]
+        from_end = f" + (j{k} < 0 ? length{k} : 0)" if np.dtype(dtype).kind == "i" else ""
         lines += [
             f"const {kind} j{k} = *(const {kind} *)(data[{first + k}] + {terms});",
-            f"const int64_t at{k} = (int64_t)j{k} + (j{k} < 0 ? length{k} : 0);",
+            f"const int64_t at{k} = (int64_t)j{k}{from_end};",
             f"if (at{k} < 0 || at{k} >= length{k}) {{",
             f"    report(words, ticket, (long long)j{k}, length{k});",
             f"    {stop}",

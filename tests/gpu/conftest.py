@@ -1,9 +1,16 @@
-"""A new emulator for each test; or, with SYMCOMP_TEST_DEVICE=cuda, a card."""
+"""A new emulator for each test; or, with SYMCOMP_TEST_DEVICE=cuda, a card.
 
-from collections.abc import Iterator
+With SYMCOMP_KEEP_KERNELS, kernels are kept in that folder, for tools/gpu_kernels.py. Flags of
+sanitizers in `config.cflags` are kept, too (`make gpu-sanitize`).
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
+from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.config import config
 from symcomp.gpu.driver.devices import driver_of, set_driver
 from symcomp.gpu.driver.emulator import Emulator
@@ -19,15 +26,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.gpu)
 
 
+class Keeping(Emulator):
+    """Keeps the texts of kernels in files."""
+
+    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
+        for kernel in wanted:
+            path = Path(os.environ["SYMCOMP_KEEP_KERNELS"]) / f"{kernel.name}.cu"
+            if not path.exists():
+                path.write_text(kernel.text, encoding="utf-8")
+        return super().kernels(wanted)
+
+
 @pytest.fixture
 def emu() -> Iterator[Driver]:
     """Yield the driver of the device under test."""
     if DEVICE != "emu":
         yield driver_of(DEVICE)
         return
-    driver = Emulator()
+    driver = Keeping() if os.environ.get("SYMCOMP_KEEP_KERNELS") else Emulator()
     before = set_driver("emu", driver)
     # Compilers take half the time without optimizing.
-    with config.change_flags(cflags="-O0"):
+    kept = [flag for flag in config.cflags.split() if flag.startswith(("-g", "-fsanitize"))]
+    with config.change_flags(cflags=" ".join(["-O0", *kept])):
         yield driver
     set_driver("emu", before)

@@ -177,6 +177,27 @@ def test_float_kernels_have_no_double_arithmetic(recorder: Recorder) -> None:
     assert not [body[:40] for body in bodies if ".f64" in body]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_aligned_elements_are_read_and_written_by_128_bits(recorder: Recorder, dtype: str) -> None:
+    kind = TensorType(dtype, (None, None))
+    x, y = kind("x"), kind("y")
+    record([x, y], [x * y + x], np.ones((4, 32), dtype), np.ones((4, 32), dtype))
+    nvcc = compiler.find_nvcc()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    (kernel,) = recorder.wanted.values()
+    ptx = nvcc.compile(file_of([kernel.text]), "sm_90", "-ptx").decode()
+    found = re.findall(r"^\s*((?:ld|st)\.global\S*)", ptx, re.M)
+    assert len(found) >= 3 and {_bits(access) for access in found} == {128}, found
+
+
+def _bits(access: str) -> int:
+    """Return the bits of an access as PTX names it, as ``ld.global.nc.v4.f32``."""
+    *parts, kind = access.split(".")
+    number = next((int(part[1:]) for part in parts if re.fullmatch(r"v\d", part)), 1)
+    return number * int(kind[1:])
+
+
 def test_nvrtc(recorder: Recorder) -> None:
     nvrtc = compiler.find_nvrtc()
     if nvrtc is None:

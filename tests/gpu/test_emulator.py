@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from symcomp.codegen.cuda.text import CudaKernel, named
-from symcomp.cvm.machine import DeviceRegion, rounded
+from symcomp.cvm.machine import DeviceRegion, is_aligned, rounded
 from symcomp.errors import IndexOutOfRangeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.emulator import Emulator
@@ -44,7 +44,7 @@ def launch(driver: Emulator, body: str, n: int, *arrays: DeviceArray, label: str
     planner.label = label
     operands = [planner.input(i, x.dtype.name, x.shape, x.strides) for i, x in enumerate(arrays)]
     planner.launch(kernel(body), [1], [n], operands)
-    layouts = [(x.dtype, x.shape, x.strides) for x in arrays]
+    layouts = [(x.dtype, x.shape, x.strides, is_aligned(x.address)) for x in arrays]
     plan = ready(driver, planner.finish([]), layouts, label)
     region = DeviceRegion(has_arrays=True)
     region.plans = [plan]

@@ -228,11 +228,13 @@ def test_plans_are_repeated(emu: Emulator) -> None:
     assert "launch" in str(program.plans[0].plan)
 
 
-def test_one_plan_serves_all_batches(emu: Emulator) -> None:
-    value = np.arange(60, dtype="float32").reshape(12, 5)
+@pytest.mark.parametrize(("length", "plans"), [(8, 1), (5, 2)])
+def test_plans_serve_all_batches(emu: Emulator, length: int, plans: int) -> None:
+    """Batches that begin where wide accesses can have one plan, the others another."""
+    value = np.arange(12 * length, dtype="float32").reshape(12, length)
     data, w = (
         symcomp.shared(value, device=DEVICE),
-        symcomp.shared(np.ones(5, "float32"), device=DEVICE),
+        symcomp.shared(np.ones(length, "float32"), device=DEVICE),
     )
     i = T.lscalar("i")
     f = symcomp.function([i], T.tanh(T.dot(data[i * 3 : (i + 1) * 3], w) / 100).sum())
@@ -240,7 +242,7 @@ def test_one_plan_serves_all_batches(emu: Emulator) -> None:
         batch = value[3 * number : 3 * number + 3]
         np.testing.assert_allclose(f(number), np.tanh(batch.sum(axis=1) / 100).sum(), rtol=1e-5)
     (program,) = [n.op.program for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
-    assert (program.made, program.repeated) == (1, 3)
+    assert (program.made, program.repeated) == (plans, 4 - plans)
     row = symcomp.function([i], data[i] * 2)
     np.testing.assert_array_equal(row(-1), value[-1] * 2)
     with pytest.raises(IndexError):

@@ -1,17 +1,20 @@
 """Reductions on cards as statements: how a thread adds elements to its totals, and threads theirs.
 
 Totals of a thread are ``t`` and ``e``: the errors of sums of floats, or NaN where an extreme has
-met one. What a block has together is ``bt`` and ``be``.
+met one. Threads of a warp join theirs by reading one another's registers; what warps have together
+is ``bt`` and ``be``, which every thread joins in the order of the warps.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from symcomp.codegen.cuda.text import WARP
 from symcomp.codegen.loopir.ir import (
     Accumulate,
     Accumulators,
     Convert,
+    FromLane,
     Get,
     Guard,
     Index,
@@ -27,7 +30,6 @@ from symcomp.codegen.loopir.ir import (
     Value,
     Var,
     ZeroOrOne,
-    plus,
 )
 from symcomp.codegen.loops.nests import Nest, work_dtype
 from symcomp.ops.reductions.reduce import Reduce
@@ -115,19 +117,29 @@ class ThreadFold:
             found.append(self._set("e", 0, other))
         return found + self._join(p, "m")
 
+    def join_warp(self) -> list[Statement]:
+        """Add the totals of the other threads of a warp to those of its first thread."""
+        d = Var("d")
+        beside = FromLane(self._get("e"), d) if len(self.letters) > 1 else None
+        joined = self.merge(FromLane(self._get("t"), d), beside)
+        return [Loop(Kind.UNROLLED, "d", 0, 5, tuple(joined))]
+
     def share(self) -> list[Statement]:
-        """Put the totals of a thread where all threads of the block see them."""
-        return [self._set(f"b{x}", THREAD, self._get(x)) for x in self.letters]
+        """Put the totals of a warp where all threads of the block see them."""
+        at = IndexOp("//", (THREAD, WARP))
+        shared = [self._set(f"b{x}", at, self._get(x)) for x in self.letters]
+        first = IndexOp("==", (IndexOp("%", (THREAD, WARP)), 0))
+        return [*self.join_warp(), Guard(first, tuple(shared))]
 
-    def take(self) -> list[Statement]:
-        """Make the totals of the block those of each thread."""
-        return [self._set(x, 0, self._get(f"b{x}", 0)) for x in self.letters]
-
-    def join_half(self, half: int) -> list[Statement]:
-        """Add those of the threads that are ``half`` further, to those of the first half."""
-        at = plus(THREAD, half)
-        beside = self._get("be", at) if len(self.letters) > 1 else None
-        return [*self.merge(self._get("bt", at), beside), *self.share()]
+    def take(self, threads: int) -> list[Statement]:
+        """Make the totals of the warps of a block, in their order, those of each thread."""
+        found: list[Statement] = [self._set(x, 0, self._get(f"b{x}", 0)) for x in self.letters]
+        if threads > WARP:
+            at = Var("warp")
+            beside = self._get("be", at) if len(self.letters) > 1 else None
+            more = tuple(self.merge(self._get("bt", at), beside))
+            found.append(Loop(Kind.UNROLLED, "warp", 1, threads // WARP, more))
+        return found
 
     def finished(self) -> Value:
         """Return the result."""
@@ -143,15 +155,3 @@ class ThreadFold:
 
     def _set(self, letter: str, index: Index, value: Value) -> Set:
         return Set(f"{letter}{self.number}", index, value)
-
-
-def tree(folds: list[ThreadFold], threads: int) -> list[Statement]:
-    """Join the totals of the threads of a block by halves; the first has them all then."""
-    found: list[Statement] = []
-    half = threads // 2
-    while half:
-        joined = tuple(line for fold in folds for line in fold.join_half(half))
-        guard = Guard(IndexOp("<", (THREAD, half)), joined)
-        found.append(Loop(Kind.BLOCK, "t", 0, threads, (guard,)))
-        half //= 2
-    return found

@@ -65,6 +65,43 @@ struct half_number {
 #define W(name) name
 #define WIDE_NUMBER(x) x
 
+/* Neighbouring elements, which one access reads or writes. */
+template <class T, int N> struct __align__(sizeof(T) * N) pack {
+    T at[N];
+};
+template <int N, class T> INLINE pack<T, N> read_pack(const T *from)
+{
+#ifdef __CUEMU__
+    cuemu::need_aligned(from, sizeof(pack<T, N>));
+#endif
+    return *(const pack<T, N> *)from;
+}
+template <class T, int N> INLINE void write_pack(T *to, const pack<T, N> &given)
+{
+#ifdef __CUEMU__
+    cuemu::need_aligned(to, sizeof given);
+#endif
+    *(pack<T, N> *)to = given;
+}
+
+/* The value of the thread that is some lanes further in the warp; all threads of it call this. */
+template <class T> INLINE T from_lane(T x, int further)
+{
+#ifdef __CUEMU__
+    typedef unsigned long long word;
+#else
+    typedef unsigned int word;
+#endif
+    constexpr int words = (int)((sizeof(T) + sizeof(word) - 1) / sizeof(word));
+    word there[words] = {};
+    memcpy(there, &x, sizeof x);
+#pragma unroll
+    for (int i = 0; i < words; i++)
+        there[i] = __shfl_down_sync(0xffffffffU, there[i], further);
+    memcpy(&x, there, sizeof x);
+    return x;
+}
+
 /* Arguments: the addresses of arrays, bytes between neighbours along an axis, numbers of a formula. */
 template <int N> struct addresses {
     char *at[N];

@@ -1,9 +1,10 @@
 """Formulas that reduce, on cards.
 
 Who makes a result: a thread alone, where elements of neighbouring results are neighbours or there
-are few elements; else a block, whose threads' totals are joined in a tree. Where there are too few
-results for a card, each pass is cut in chunks: one kernel leaves totals of chunks, another joins
-them, in order, and computes what follows. Nothing is added up in an order that depends on time.
+are few elements; else a block, whose threads' totals are joined, those of a warp first. Where there
+are too few results for a card, each pass is cut in chunks: one kernel leaves totals of chunks,
+another joins them, in order, and computes what follows. Nothing is added up in an order that
+depends on time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 
 from symcomp.codegen.cpu.bodies import BodyPlan
 from symcomp.codegen.cuda.elementwise import total, unravel
-from symcomp.codegen.cuda.folds import THREAD, ThreadFold, tree
+from symcomp.codegen.cuda.folds import THREAD, ThreadFold
 from symcomp.codegen.cuda.text import CudaKernel, print_function
 from symcomp.codegen.loopir.ir import (
     Accumulators,
@@ -144,8 +145,7 @@ class _Writer:
             if self.team:
                 share = [x for fold in folds for x in fold.share()]
                 body.append(self._by_all([*pass_, *share]))
-                body += tree(folds, self.shape.threads) if folds else []
-                take = [x for fold in folds for x in fold.take()]
+                take = [x for fold in folds for x in fold.take(self.shape.threads)]
                 body.append(self._by_all([*take, *after]))
             else:
                 # A scope of its own: values of stages have the same names.
@@ -168,7 +168,8 @@ class _Writer:
             body += [x for fold in folds for x in fold.declare(True)]
             share = [x for fold in folds for x in fold.share()]
             body.append(self._by_all([*pass_, *share]))
-            body += tree(folds, self.shape.threads)
+            take = [x for fold in folds for x in fold.take(self.shape.threads)]
+            leave = [*take, *leave]
             body.append(self._by_all([Guard(IndexOp("==", (THREAD, 0)), tuple(leave))]))
         else:
             body += [*pass_, *leave]

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from functools import cache
 
 from symcomp.codegen.functions.c_scalars import C_TYPES
-from symcomp.codegen.loopir.ir import Accumulators, KernelFunction, Kind, Loop
+from symcomp.codegen.loopir.ir import (
+    Accumulators,
+    KernelFunction,
+    Kind,
+    Loop,
+    Pack,
+    WritePack,
+)
 from symcomp.codegen.printers.c_file import (
     OF_DOUBLES,
     functions_of_numbers,
@@ -20,6 +27,8 @@ from symcomp.codegen.printers.c_file import (
 from symcomp.codegen.printers.c_text import Add, Lines, index_text
 from symcomp.core.record import record
 
+# Threads that run together, and read one another's registers.
+WARP = 32
 # Text that is none for cards, as it has complex numbers.
 _LACKING = re.compile(r"\b(?:c_\w+|creal|cimag|conj|_Complex|complex_of)\b")
 _CALLED = re.compile(r"\b[a-zA-Z_]\w*(?=\()")
@@ -94,9 +103,21 @@ class _Lines(Lines):
         if s.array is not None:
             super().accumulators(s, indent, add)
         elif s.block:
-            add(f"{indent}__shared__ {C_TYPES[s.dtype]} {s.name}[{self.threads}];")
+            warps = self.threads // WARP
+            add(f"{indent}__shared__ {C_TYPES[s.dtype]} {s.name}[{warps}];")
         else:
             add(f"{indent}{C_TYPES[s.dtype]} {s.name}[1];")
+
+    def pack(self, s: Pack, indent: str, add: Add) -> None:
+        stored = self.stored[f"{s.name}.at"] = self.types[s.dtype]
+        kind = f"pack<{stored}, {s.width}>"
+        if s.pointer is None:
+            add(f"{indent}{kind} {s.name};")
+        else:
+            add(f"{indent}const {kind} {s.name} = read_pack<{s.width}>({s.pointer});")
+
+    def write_pack(self, s: WritePack, indent: str, add: Add) -> None:
+        add(f"{indent}write_pack({s.pointer}, {s.pack});")
 
 
 def print_function(

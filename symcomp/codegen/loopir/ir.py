@@ -26,6 +26,7 @@ class Kind(Enum):
     GRID = "blocks of a grid"
     BLOCK = "threads of a block, which meet at barriers"
     THREAD = "threads of a grid, each by itself"
+    UNROLLED = "one after another, without a loop: their number is known"
 
 
 ANY_ORDER = (
@@ -234,8 +235,28 @@ class Primitive:
     dtype: str
 
 
+@record
+class FromLane:
+    """On cards: a value of the thread that is 16, 8, 4, 2 or 1 further in the warp.
+
+    Attributes
+    ----------
+    value : Value
+    halvings : Index
+        Of 16: from 0 to 4.
+    """
+
+    value: Value
+    halvings: Index
+
+    @property
+    def dtype(self) -> str:
+        return self.value.dtype
+
+
 Value: TypeAlias = (
     "Ref | Load | Get | ApplyScalar | Convert | Accumulate | Start | ZeroOrOne | Number | Primitive"
+    " | FromLane"
 )
 
 # -- statements
@@ -512,9 +533,36 @@ class MoveTable:
     arrays: int
 
 
+@record
+class Pack:
+    """On cards: neighbouring elements in registers, ``name.at``; one access reads them.
+
+    Attributes
+    ----------
+    name, dtype : str
+    width : int
+    pointer : str or None
+        Where they are read; None: they are written later.
+    """
+
+    name: str
+    dtype: str
+    width: int
+    pointer: str | None
+
+
+@record
+class WritePack:
+    """Write a pack to memory by one access."""
+
+    pointer: str
+    pack: str
+
+
 Statement: TypeAlias = (
     "Pointer | Accumulators | Quarters | Let | Define | Counter | Store | Set | Loop | If | Guard"
     " | FunctionCall | MergeSums | Prefetch | CopyTable | MoveTable"
+    " | Pack | WritePack"
 )
 
 # -- functions

@@ -17,6 +17,7 @@ from symcomp.codegen.loopir.ir import (
     CopyTable,
     Counter,
     Define,
+    FromLane,
     FunctionCall,
     Get,
     Guard,
@@ -30,6 +31,7 @@ from symcomp.codegen.loopir.ir import (
     MergeSums,
     MoveTable,
     Number,
+    Pack,
     Pointer,
     Position,
     Prefetch,
@@ -43,6 +45,7 @@ from symcomp.codegen.loopir.ir import (
     Stride,
     Value,
     Var,
+    WritePack,
     ZeroOrOne,
 )
 
@@ -54,6 +57,7 @@ _MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
 # Precedence of operators, and their spelling in C.
 _BINDING = {"choose": 0, "min": 0, "and": 1, "==": 2, "!=": 2, "<": 3, "<=": 3, "+": 4, "-": 4}
 _BINDING |= dict.fromkeys(("*", "//", "%"), 5)
+_PRAGMAS = {Kind.VECTOR: "#pragma omp simd", Kind.UNROLLED: "#pragma unroll"}
 _SPELLED = {"and": "&&", "//": "/"}
 
 
@@ -149,8 +153,8 @@ class Lines:
             condition = f"{i} + {index_text(s.step, 5)} <= {stop}"
         if s.condition is not None:
             condition = f"{index_text(s.condition, 2)} && {condition}"
-        if s.kind is Kind.VECTOR:
-            add("#pragma omp simd")
+        if s.kind in _PRAGMAS:
+            add(_PRAGMAS[s.kind])
         add(f"{indent}for ({start}; {condition}; {move}) {{")
         self._inside(s.body, indent, add)
         add(f"{indent}}}")
@@ -215,6 +219,8 @@ _STATEMENTS: dict[type, str] = {
     Prefetch: "prefetch",
     CopyTable: "copy_table",
     MoveTable: "move_table",
+    Pack: "pack",
+    WritePack: "write_pack",
 }
 
 
@@ -350,4 +356,5 @@ _VALUES: dict[type, Callable[[Any], str]] = {
     ZeroOrOne: lambda value: str(value.number),
     Number: _number,
     Primitive: _primitive,
+    FromLane: lambda value: f"from_lane({value_text(value.value)}, 16 >> {value.halvings.name})",
 }

@@ -1,0 +1,139 @@
+"""Compile the kernels that the tests used for all architectures, and report their registers.
+
+Run as ``python tools/gpu_kernels.py build/gpu_kernels build/gpu_registers.txt``, where the tests
+were told by ``SYMCOMP_KEEP_KERNELS`` to keep their kernels, as ``make gpu-emu`` does. It fails if a
+kernel has a warning, spills registers or has a stack. Kernels that call functions which compilers
+do not inline may have both, as a few registers are saved around the calls: functions of doubles,
+divisions of 64-bit integers, and sines of large angles. Compilers that are not there are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from symcomp.codegen.compiler.driver import CompilerError, processors
+from symcomp.codegen.cuda.text import file_of
+from symcomp.gpu.driver.compiler import Nvcc, find_nvcc, find_nvrtc
+
+ARCHS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
+# Kernels that are compiled together: the head of a file takes longer than a kernel.
+TOGETHER = 40
+# Kernels with these words call functions that are not inlined. They may spill a few bytes, stores
+# and loads together.
+CALLS = re.compile(r"double|WIDER| % |m_(?:sin|cos|tan)f")
+AROUND_CALLS = 64
+FLAGS = ("-Werror", "all-warnings", "-Xptxas", "-v")
+ENTRY = re.compile(
+    r"Compiling entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
+    r"(\d+) bytes spill loads.*?Used (\d+) registers(?:.*?(\d+) bytes smem)?",
+    re.S,
+)
+
+
+class Found:
+    """The registers and memory of a kernel on an architecture, as ptxas tells them."""
+
+    def __init__(self, stack: str, stores: str, loads: str, registers: str, shared: str) -> None:
+        self.stack, self.spills = int(stack), int(stores) + int(loads)
+        self.registers, self.shared = int(registers), int(shared or 0)
+
+
+def compile_group(task: tuple[str, Sequence[tuple[str, str]]]) -> dict[tuple[str, str], Found]:
+    """Compile kernels for an architecture by nvcc; return the figures of each."""
+    arch, kernels = task
+    known = find_nvcc()
+    assert known is not None
+    nvcc = Nvcc.__new__(Nvcc)  # so that ``said`` is not shared by threads
+    nvcc.path, nvcc.version = known.path, known.version
+    nvcc.compile(file_of([text for _, text in kernels]), arch, *FLAGS)
+    parts = re.split(r"(?=ptxas info\s+: Compiling entry)", nvcc.said)
+    found = {}
+    for part in parts:
+        matched = ENTRY.search(part)
+        if matched:
+            found[matched[1], arch] = Found(*(matched[i] for i in range(2, 7)))
+    missing = [name for name, _ in kernels if (name, arch) not in found]
+    assert not missing, f"nvcc said nothing of {missing}"
+    return found
+
+
+def problems(found: dict[tuple[str, str], Found], texts: dict[str, str]) -> list[str]:
+    """Describe each kernel that spills or has a stack."""
+    wrong = []
+    for (name, arch), one in sorted(found.items()):
+        calls = one.stack > 0 and CALLS.search(texts[name])
+        if one.spills > (AROUND_CALLS if calls else 0):
+            wrong.append(f"{name} for {arch} spills {one.spills} bytes")
+        elif one.stack and not calls:
+            wrong.append(f"{name} for {arch} has a stack of {one.stack} bytes")
+    return wrong
+
+
+def report(found: dict[tuple[str, str], Found], version: str) -> str:
+    """Return a line for each kernel: registers for each architecture; bytes of shared
+    memory, stack and spills."""
+    rows: dict[str, list[Found]] = defaultdict(list)
+    for (name, _), one in sorted(found.items(), key=lambda pair: ARCHS.index(pair[0][1])):
+        rows[name].append(one)
+    head = "  ".join(f"{arch:>6}" for arch in ARCHS)
+    lines = [f"{len(rows)} kernels by {version}: registers of a thread", ""]
+    lines.append(f"{'kernel':24}  {head}  shared   stack  spills")
+    for name, row in sorted(rows.items(), key=lambda pair: -max(f.registers for f in pair[1])):
+        counts = "  ".join(f"{one.registers:6}" for one in row)
+        stack, spills = max(one.stack for one in row), max(one.spills for one in row)
+        lines.append(f"{name:24}  {counts}  {row[0].shared:6}  {stack:6}  {spills:6}")
+    return "\n".join([*lines, ""])
+
+
+def by_nvrtc(kernels: Sequence[tuple[str, str]]) -> list[str]:
+    """Compile all kernels by NVRTC for all architectures; return what it refuses."""
+    nvrtc = find_nvrtc()
+    if nvrtc is None:
+        print("there is no NVRTC: pip install nvidia-cuda-nvrtc")
+        return []
+    wrong = []
+    for arch in ARCHS:
+        for first in range(0, len(kernels), TOGETHER):
+            texts = [text for _, text in kernels[first : first + TOGETHER]]
+            try:
+                nvrtc.compile(file_of(texts), arch)
+            except CompilerError as error:
+                wrong.append(str(error))
+    print(f"{nvrtc.version}: {len(kernels)} kernels for {', '.join(ARCHS)}")
+    return wrong
+
+
+def main() -> None:
+    """Compile, write the report, and fail if something is wrong."""
+    folder, target = map(Path, sys.argv[1:3])
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.cu")}
+    if not texts:
+        sys.exit(f"there are no kernels in {folder}")
+    # Kernels that need the same long functions are compiled together.
+    kernels = sorted(texts.items(), key=lambda pair: (len(file_of([pair[1]])), pair[0]))
+    wrong = []
+    nvcc = find_nvcc()
+    if nvcc is None:
+        print("there is no nvcc: registers are not reported")
+    else:
+        groups = [kernels[i : i + TOGETHER] for i in range(0, len(kernels), TOGETHER)]
+        tasks = [(arch, group) for group in groups for arch in ARCHS]
+        found: dict[tuple[str, str], Found] = {}
+        with ThreadPoolExecutor(processors()) as pool:
+            for some in pool.map(compile_group, tasks):
+                found.update(some)
+        target.write_text(report(found, nvcc.version), encoding="utf-8")
+        wrong += problems(found, texts)
+        print(f"{nvcc.version}: {len(kernels)} kernels for {', '.join(ARCHS)}; see {target}")
+    wrong += by_nvrtc(kernels)
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
