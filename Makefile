@@ -39,7 +39,8 @@ help:
 	@echo '                for all architectures (a quarter of an hour)'
 	@echo '                and a report of their registers, into build/gpu_registers.txt'
 	@echo 'make gpu-sanitize  tests of the emulator with the sanitizer of addresses (two minutes)'
-	@echo 'make gpu        the tests that need a card'
+	@echo 'make gpu        with a card: its tests, kernels watched by compute-sanitizer, speed beside'
+	@echo '                PyTorch and CuPy, into build/gpu_report.md (under ten minutes)'
 	@echo 'make fuzz       the property-based tests, on new examples'
 	@echo 'make sanitize   the tests of kernels and of the machine, with the sanitizers of addresses'
 	@echo '                and behaviour (three quarters of an hour)'
@@ -83,8 +84,8 @@ gpu-sanitize: $(VENV)/.installed-test
 		$(BIN)/python -m pytest -q -n $(WORKERS) $(SANITIZED_GPU_TESTS:%=tests/gpu/test_%.py)
 
 gpu: $(VENV)/.installed-test
-	$(BIN)/python -m symcomp info
-	SYMCOMP_TEST_DEVICE=cuda $(BIN)/python -m pytest -n 0 -m gpu tests/gpu
+	$(BIN)/python -c 'import pycuda' || $(BIN)/python -m pip install --quiet --editable '.[cuda]'
+	$(BIN)/python tools/gpu_report.py build/gpu_report.md
 
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile=default
