@@ -60,15 +60,20 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
     order = graph.toposort()
     kinds = _kinds(order, place(order, graph.outputs), shapes_of(graph))
     levels = assign_levels(order, kinds)
+    every = {*kinds.values()} - {None}
+    # Rows that are read several times come first.
     passes = {kinds[node] for node in order if isinstance(node.op, AXIS_FUNCTIONS)} - {None}
-    if passes:
-        bring_together(order, kinds, levels, lambda node: _users(graph, node), passes)
+    for wanted in (passes, every - passes):
+        if wanted:
+            bring_together(order, kinds, levels, lambda node: _users(graph, node), wanted)
     components = NodeGroups()
     for node in order:
         kind, level = kinds[node], levels[node]
         if kind is None:
             continue
         pattern = loop_of(node)
+        if all(pattern):
+            components.join_all(level, kind, node)
         for x in node.inputs:
             maker = x.owner
             if maker is not None and kinds.get(maker) == kind and levels[maker] == level:

@@ -107,31 +107,30 @@ def _raised(
     levels: Mapping[Apply, int],
     users: Callable[[Apply], Iterable[Apply]],
 ) -> dict[Apply, int] | None:
-    """Return the levels of the nodes to be raised together with one; None if there are many, or if
-    that would divide a group.
+    """Return the levels of the nodes to be raised together with one, so that no group is divided;
+    None if there are many.
     """
     raised = {node: level}
     waiting = [node]
     while waiting:
-        producer = waiting.pop()
-        for user in users(producer):
-            apart = kinds[producer] is None or kinds[producer] != kinds[user]
-            least = raised[producer] + apart
-            if raised.get(user, levels[user]) >= least:
+        raising = waiting.pop()
+        bounds = []
+        for user in users(raising):
+            apart = kinds[raising] is None or kinds[raising] != kinds[user]
+            bounds.append((user, raised[raising] + apart))
+        if kinds[raising] is not None:  # what is in its group now comes with it
+            bounds += [
+                (producer, raised[raising])
+                for producer in _producers(raising, kinds)
+                if kinds[producer] == kinds[raising] and levels[producer] == levels[raising]
+            ]
+        for other, least in bounds:
+            if raised.get(other, levels[other]) >= least:
                 continue
             if len(raised) == MOST_RAISED:
                 return None
-            raised[user] = least
-            waiting.append(user)
-    for user in raised:
-        if any(
-            kinds[p] is not None
-            and kinds[p] == kinds[user]
-            and levels[p] == levels[user]
-            and p not in raised
-            for p in _producers(user, kinds)
-        ):
-            return None
+            raised[other] = least
+            waiting.append(other)
     return raised
 
 
@@ -146,7 +145,7 @@ class NodeGroups:
 
     def __init__(self) -> None:
         self._parent: dict[Apply, Apply] = {}
-        self._first: dict[tuple[int, Kind, Variable], Apply] = {}
+        self._first: dict[tuple[int, Kind, Variable | None], Apply] = {}
 
     def find(self, node: Apply) -> Apply:
         """Return the representative of the group of ``node``."""
@@ -166,6 +165,10 @@ class NodeGroups:
     def join_users(self, level: int, kind: Kind, x: Variable, user: Apply) -> None:
         """Merge the groups of all clients of ``x`` with this level and kind."""
         self.join(self._first.setdefault((level, kind, x), user), user)
+
+    def join_all(self, level: int, kind: Kind, node: Apply) -> None:
+        """Merge the groups of all nodes with this level and kind."""
+        self.join(self._first.setdefault((level, kind, None), node), node)
 
     def groups(self, nodes: Sequence[Apply]) -> list[list[Apply]]:
         """Return the groups of ``nodes``, each in the order given."""

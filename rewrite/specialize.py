@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply
+from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import cast, mul, sqrt
 from symcomp.ops.indexing.diagonal import AllocDiagonal
 from symcomp.ops.indexing.diagonals import diagonal_matrix
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.canonicalize.structure import sum_of_neg
 from symcomp.rewrite.pattern import Match, constants, f, operation, pattern_rule, variables
-from symcomp.rewrite.rule import RuleSet, rule
-from symcomp.rewrite.views import is_power_of_two
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.shapes import is_natural, shapes_of
+from symcomp.rewrite.views import is_power_of_two, number
 
 (x,) = variables("x", where=lambda v: not dtypes.is_complex(v.dtype) and v.dtype != "bool")
 (real,) = variables("x", dtype="float")
@@ -69,6 +76,61 @@ division_by_power_of_two = pattern_rule(
 )  # fmt: skip
 
 
+@rule(Reduce, why="the sum of one number many times is a product with a length")
+def sum_of_fill(node: Apply, graph: Any) -> Any:
+    """sum(second(x, c)) -> c n and sum(alloc(c, n)) -> c n, of floats over all axes"""
+    (x,), out = node.inputs, node.outputs[0]
+    if node.op.reduction.name != "sum" or out.ndim or out.dtype not in ("float32", "float64"):
+        return None
+    value = _number_that_fills(x, graph)
+    if value is None or not math.isfinite(value) or x.dtype != out.dtype:
+        return None
+    lengths = [_length(x, axis, graph) for axis in range(x.ndim)]
+    known = math.prod(n for n in lengths if isinstance(n, int))
+    whole = value.is_integer() and abs(value) * known < 2**31
+    factor = int(value) * known if whole else known
+    others = [n for n in lengths if not isinstance(n, int)]
+    if factor != 1 or not others:
+        others.insert(0, np.asarray(factor, "int64"))
+    total = cast(others[0] if len(others) == 1 else mul(*others), out.dtype)
+    return total if whole else mul(total, np.asarray(value, out.dtype))
+
+
+def _length(x: Any, axis: int, graph: FunctionGraph) -> Any:
+    """Return the length of an axis, an int or that of a variable as early as can be."""
+    shapes = shapes_of(graph)
+    if isinstance(known := shapes.of(x)[axis], int):
+        return known
+    if isinstance(x.owner.op, Alloc):
+        return known
+    while x.owner is not None and type(x.owner.op) is Elemwise:
+        same = (y for y in x.owner.inputs if shapes.same(x, axis, y, axis))
+        if (y := next(same, None)) is None:
+            break
+        x = y
+    return ShapeI(axis)(x)
+
+
+def _number_that_fills(x: Any, graph: FunctionGraph) -> float | None:
+    """Return the number that all elements of ``x`` are; None where there is none, or where nothing
+    else would compare the lengths of the inputs of its model.
+    """
+    alloc = computed_by(x, Alloc)
+    if alloc is not None:
+        lengths = shapes_of(graph).of(x)
+        counts = all(isinstance(n, int) or is_natural(n) for n in lengths)
+        return number(alloc.inputs[0]) if counts else None
+    filled = elementwise(x, "second")
+    if filled is None:
+        return None
+    model = filled.inputs[0]
+    compared = model.owner is None or any(
+        client == "output" or elementwise(client.outputs[0], "second") is None
+        for client, _ in graph.clients[model]
+    )
+    return number(filled.inputs[1]) if compared else None
+
+
 OF_SCIPY = (
     "betainc", "betaincinv", "erfcinv", "erfinv", "gammainc", "gammaincc", "gammainccinv",
     "gammaincinv", "hyp2f1", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "kv", "kve",
@@ -88,7 +150,7 @@ def function_of_scipy(node: Apply, graph: Any) -> Any:
 
 SPECIALIZE = RuleSet(
     [
-        diagonal_matrix_as_write, small_power, division_by_power_of_two, sum_of_neg,
+        diagonal_matrix_as_write, small_power, division_by_power_of_two, sum_of_neg, sum_of_fill,
         function_of_scipy,
     ],
     ["specialize"],

@@ -32,6 +32,13 @@ CASES = [
     Case("function_of_scipy", T.i0, (X.astype("float16"),), "cast cast i0", rtol=1e-3,
          note="float16"),
     Case("sum_of_neg", lambda x: (-x).sum(axis=0), (X[:, None],), "neg sum", note="axis"),
+    Case("sum_of_fill", lambda x: T.second(x, -1.0).sum(), (X,), "ShapeI cast mul", static="none",
+         note="whole"),
+    Case("sum_of_fill", lambda x: T.second(x, 0.3).sum(), (X,), "ShapeI cast mul", rtol=1e-15,
+         static="none", note="rounded"),
+    Case("sum_of_fill", lambda x: [T.second(x, -2.0).sum(), T.exp(x).sum()],
+         (X.astype("float32"),), "ShapeI cast exp mul sum", static="none",
+         rtol=1e-6, note="float32"),
 ]  # fmt: skip
 
 
