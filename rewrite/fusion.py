@@ -72,7 +72,7 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
         if kind is None:
             continue
         pattern = loop_of(node)
-        if all(pattern):
+        if pattern is not None and all(pattern):
             components.join_all(level, kind, node)
         for x in node.inputs:
             maker = x.owner

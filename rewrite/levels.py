@@ -118,7 +118,7 @@ def _raised(
         for user in users(raising):
             apart = kinds[raising] is None or kinds[raising] != kinds[user]
             bounds.append((user, raised[raising] + apart))
-        if kinds[raising] is not None:  # what is in its group now comes with it
+        if kinds[raising] is not None:  # the group comes along
             bounds += [
                 (producer, raised[raising])
                 for producer in _producers(raising, kinds)
