@@ -56,26 +56,28 @@ cdef class DeviceCounters:
         How often the host waited for the device.
     allocations : int
         Blocks that were asked of the driver, not of the pool.
-    to_device, to_host, within : int
-        Bytes copied.
+    to_device, to_host, within, from_peers : int
+        Bytes copied, by the last one from other devices.
     compiled : int
         Modules that were compiled, not found in a cache.
     graphs, recorded : int
         Regions that were enqueued as a graph, and graphs that were recorded.
     """
 
-    cdef public int64_t launches, waits, allocations, to_device, to_host, within, compiled, graphs, recorded
+    cdef public int64_t launches, waits, allocations, to_device, to_host, within, from_peers
+    cdef public int64_t compiled, graphs, recorded
 
     def clear(self):
         """Set all counts to 0."""
         self.launches = self.waits = self.allocations = self.compiled = 0
-        self.to_device = self.to_host = self.within = self.graphs = self.recorded = 0
+        self.to_device = self.to_host = self.within = self.from_peers = 0
+        self.graphs = self.recorded = 0
 
     def __repr__(self):
         return (
             f"DeviceCounters(launches={self.launches}, waits={self.waits}, allocations={self.allocations}, "
             f"to_device={self.to_device}, to_host={self.to_host}, within={self.within}, "
-            f"compiled={self.compiled}, graphs={self.graphs}, recorded={self.recorded})"
+            f"from_peers={self.from_peers}, compiled={self.compiled}, graphs={self.graphs}, recorded={self.recorded})"
         )
 
 

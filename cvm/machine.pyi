@@ -282,6 +282,7 @@ class DeviceCounters:
     to_device: int
     to_host: int
     within: int
+    from_peers: int
     compiled: int
     graphs: int
     recorded: int

@@ -10,13 +10,14 @@ from symcomp.gpu.errors import DeviceError, DeviceMemoryError, DeviceUnavailable
 from symcomp.gpu.memory import memory_info, synchronize
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.rules import register
+from symcomp.gpu.several import map
 from symcomp.gpu.transfers import to_cpu, to_gpu
 from symcomp.gpu.type import DeviceType, DeviceVariable
 
 __all__ = [
     "DeviceArray", "DeviceError", "DeviceGraph", "DeviceMemoryError", "DeviceType",
     "DeviceUnavailable", "DeviceVariable", "device_names", "driver_of", "from_dlpack",
-    "memory_info", "synchronize", "to_cpu", "to_device", "to_gpu",
+    "map", "memory_info", "synchronize", "to_cpu", "to_device", "to_gpu",
 ]  # fmt: skip
 
 register()

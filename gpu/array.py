@@ -8,7 +8,7 @@ import numpy as np
 
 from symcomp.cvm.machine import DeviceArrayBase
 from symcomp.gpu.dlpack import Borrowed, capsule_of, device_name, dtype_of, layout_of, taken_over
-from symcomp.gpu.driver.devices import canonical, driver_of
+from symcomp.gpu.driver.devices import canonical, driver_of, is_emulator
 from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.gpu.planner import contiguous_strides
 
@@ -114,7 +114,7 @@ class DeviceArray(DeviceArrayBase):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        if self.device == "emu":
+        if is_emulator(self.device):
             raise AttributeError("the memory of the emulator is none of a card's")
         return {
             "shape": self.shape,
@@ -132,6 +132,18 @@ class DeviceArray(DeviceArrayBase):
         if span:
             self.driver.within(memory, 0, self.memory, self.offset + low, span)
         return DeviceArray(self.driver, memory, -low, self.dtype, self.shape, self.strides)
+
+    def moved(self, driver: Any) -> DeviceArray | None:
+        """Return the array on another device, without the host, and with the same strides; None
+        where that cannot be, or the gaps between elements are more than the elements.
+        """
+        low, span = self._span()
+        if type(driver) is not type(self.driver) or span > 2 * self.nbytes:
+            return None
+        memory = driver.allocate(span, f"a copy of {self}")
+        if span:
+            driver.from_peer(memory, 0, self.driver, self.memory, self.offset + low, span)
+        return DeviceArray(driver, memory, -low, self.dtype, self.shape, self.strides)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.driver.dlpack_device
@@ -205,9 +217,9 @@ def to_device(value: Any, device: str) -> DeviceArray:
     Parameters
     ----------
     value : array_like, DeviceArray, or object with ``__cuda_array_interface__``
-        An array on a card is copied there, without the host.
+        An array on a card is copied there, without the host, and so is one on another card.
     device : str
-        "emu", "cuda", "cuda0", ...
+        "cuda", "cuda0", ..., "emu", "emu1", ...
 
     Examples
     --------
@@ -218,10 +230,13 @@ def to_device(value: Any, device: str) -> DeviceArray:
     """
     driver = driver_of(device)
     if not isinstance(value, DeviceArray) and hasattr(value, "__cuda_array_interface__"):
-        value = _copied(value, device if canonical(device) != "emu" else "cuda0")
+        value = _copied(value, "cuda0" if is_emulator(canonical(device)) else device)
     if isinstance(value, DeviceArray):
         if value.driver is driver:
             return value
+        moved = value.moved(driver)
+        if moved is not None:
+            return moved
         value = value.get()
     array = np.asarray(value)
     memory = driver.allocate(array.nbytes, f"an array of shape {array.shape}")

@@ -335,6 +335,8 @@ def _cancel(graph: FunctionGraph) -> None:
         there = x.owner.inputs[0]
         if isinstance(node.op, ToDevice) and there.type.device == node.op.device:
             graph.replace(node.outputs[0], there)
+        elif isinstance(node.op, ToDevice):  # from one device to another, without the host
+            graph.replace(node.outputs[0], _on_device(graph, x, node.op.device))
         elif isinstance(node.op, ShapeI):
             graph.replace(node.outputs[0], DeviceLength(node.op.axis)(there))
 

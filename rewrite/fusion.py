@@ -65,14 +65,16 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
     passes = {kinds[node] for node in order if isinstance(node.op, AXIS_FUNCTIONS)} - {None}
     for wanted in (passes, every - passes):
         if wanted:
-            bring_together(order, kinds, levels, lambda node: _users(graph, node), wanted)
+            bring_together(
+                order, kinds, levels, lambda node: _users(graph, node), wanted, _is_number
+            )
     components = NodeGroups()
     for node in order:
         kind, level = kinds[node], levels[node]
         if kind is None:
             continue
         pattern = loop_of(node)
-        if pattern is not None and all(pattern):
+        if pattern is not None and all(pattern) and not _is_number(node):
             components.join_all(level, kind, node)
         for x in node.inputs:
             maker = x.owner
@@ -166,6 +168,13 @@ def _changes_nothing(op: DimShuffle) -> bool:
 def _row(pattern: Pattern, axes: Collection[int]) -> Pattern:
     """Return the pattern of a value reduced over ``axes``, which stay at length 1."""
     return tuple(one or a in axes for a, one in enumerate(pattern))
+
+
+def _is_number(node: Apply) -> bool:
+    """Tell whether a node computes with integers alone, such as lengths: these are needed early,
+    and on the host.
+    """
+    return not any(x.dtype.startswith(("float", "complex")) for x in node.inputs)
 
 
 def loop_of(node: Apply) -> Pattern | None:

@@ -75,6 +75,7 @@ def bring_together(
     levels: dict[Apply, int],
     users: Callable[[Apply], Iterable[Apply]],
     wanted: Container[Kind],
+    stays: Callable[[Apply], bool] = lambda node: False,
 ) -> None:
     """Move nodes of the ``wanted`` kinds to the level of a later client of their kind, with the
     nodes that depend on them, if these are few and no group is divided.
@@ -88,13 +89,16 @@ def bring_together(
     users : callable
         Node -> the nodes that take what it gives.
     wanted : container
+    stays : callable
+        Node -> whether it is not moved, unless it depends on one that is.
     """
     for node in order:
         kind = kinds[node]
         if kind not in wanted:
             continue
         for producer in _producers(node, kinds):
-            if kinds[producer] == kind and levels[producer] < levels[node]:
+            movable = kinds[producer] == kind and levels[producer] < levels[node]
+            if movable and not stays(producer):
                 raised = _raised(producer, levels[node], kinds, levels, users)
                 if raised is not None and node not in raised:
                     levels.update(raised)

@@ -29,7 +29,7 @@ class ConfigError(SymcompError, ValueError):
     """An option does not exist or cannot have that value."""
 
 
-_DEVICE = re.compile(r"cpu|emu|cuda\d*")
+_DEVICE = re.compile(r"cpu|emu\d*|cuda\d*")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Option:
         """Raise ConfigError if a text is not a valid value for the option."""
         problem = "it has a NUL character" if isinstance(value, str) and "\0" in value else ""
         if self.name == "device" and not _DEVICE.fullmatch(value):
-            problem = "must be cpu, cuda, cuda0, cuda1 .. or emu"
+            problem = "must be cpu, cuda, cuda0, cuda1 .., emu, emu1 .."
         if self.name == "cflags" and not problem:
             try:
                 shlex.split(value)

@@ -101,11 +101,10 @@ class _Library:
         self.enqueuing = tuple(self.addresses[name] for name in ("launch", "copy", "fill"))
 
     def context(self) -> int:
-        """Return the context of this thread."""
+        """Return the context of this thread; 0: it has none."""
         found = ctypes.c_void_p()
         self._library.cuCtxGetCurrent(ctypes.byref(found))
-        assert found.value is not None
-        return found.value
+        return found.value or 0
 
     def kernel(self, image: bytes, name: str) -> int:
         """Return the handle of a kernel of a module, which is loaded in the current context."""
@@ -116,6 +115,23 @@ class _Library:
         if code or function.value is None:
             raise DeviceError(f"the kernel {name} cannot be loaded: {self.message(code)}")
         return function.value
+
+    def copy_from_peer(
+        self, into: tuple[int, int], begin: tuple[int, int], nbytes: int, stream: int
+    ) -> None:
+        """Enqueue a copy between contexts, which PyCUDA's own function takes for one.
+
+        Parameters
+        ----------
+        into, begin : (int, int)
+            An address, and its context.
+        nbytes, stream : int
+        """
+        number, pointer = ctypes.c_uint64, ctypes.c_void_p
+        places = number(into[0]), pointer(into[1]), number(begin[0]), pointer(begin[1])
+        code = self._library.cuMemcpyPeerAsync(*places, ctypes.c_size_t(nbytes), pointer(stream))
+        if code:
+            raise DeviceError(f"no copy from card to card: {self.message(code)}")
 
     def message(self, code: int) -> str:
         """Return what the driver says of an error."""
@@ -163,11 +179,13 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _in_context(method: Method) -> Method:
-    """Let a method run in any thread: PyCUDA's contexts are those of threads."""
+    """Let a method run in any thread, and beside other cards: PyCUDA's contexts are those of
+    threads, and a thread has one at a time.
+    """
 
     @functools.wraps(method)
     def entered(self: CudaDriver, *args: Any) -> Any:
-        if threading.get_ident() == self.owner:
+        if self.is_current():
             return method(self, *args)
         with self.lock:
             self.context.push()
@@ -198,18 +216,19 @@ class CudaDriver(Driver):
         self.arch = "sm_{}{}".format(*card.compute_capability())
         self.context = card.retain_primary_context()
         self.context.push()
-        self.owner, self.lock = threading.get_ident(), threading.RLock()
-        # A context that is left on the stack at the end makes PyCUDA abort the process.
-        atexit.register(self.context.pop)
+        self.lock = threading.RLock()
         self.stream = drv.Stream(1)  # CU_STREAM_NON_BLOCKING
         self._library, self._process = _Library(), os.getpid()
-        self.open(DeviceLibrary(self._library.addresses, self._library.context()))
+        self._own = self._library.context()
+        self.open(DeviceLibrary(self._library.addresses, self._own))
         self._recorder = drv.Stream(1)
         self.queue.address = int(self.stream.handle)
         self.queue.recorder = int(self._recorder.handle)
         flags = drv.host_alloc_flags.DEVICEMAP
         self._fault = drv.pagelocked_zeros(FAULT_WORDS, np.int64, mem_flags=flags)
         assert self._fault.nbytes == FAULT_BYTES
+        # Recorded anew for each copy from card to card.
+        self._order = drv.Event(drv.event_flags.DISABLE_TIMING)
         self._kernels: dict[str, int] = {}
         self._staging = Staging(lambda n: drv.pagelocked_empty(n, np.uint8), self._mark)
         # Arrays to be filled, and the pinned memory that their elements come to.
@@ -218,6 +237,11 @@ class CudaDriver(Driver):
         self._clock: Any = None
         self._clock_start = 0
         self._times: Pending[tuple[Timeline, str, str, int, Any, Any]] = Pending()
+        # A context that a thread leaves on the stack at its end makes PyCUDA abort the process.
+        if threading.current_thread() is threading.main_thread():
+            atexit.register(self.context.pop)
+        else:
+            self.context.pop()
 
     @_in_context
     def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
@@ -271,6 +295,38 @@ class CudaDriver(Driver):
         begin, into = source.address + start, target.address + to
         with self._timing("copy", nbytes):
             self.drv.memcpy_dtod_async(into, begin, nbytes, self.stream)
+
+    def is_current(self) -> bool:
+        """Tell whether the context of this thread is that of the card."""
+        return self._library.context() == self._own
+
+    def from_peer(
+        self, target: DeviceMemory, to: int, peer: CudaDriver, source: DeviceMemory, start: int,
+        nbytes: int,
+    ) -> None:  # fmt: skip
+        self.counters.from_peers += nbytes
+        into, begin = target.address + to, source.address + start
+        # One context after the other: nested, threads could wait for each other.
+        peer.follow(self._copy_after(peer.record(), into, peer, begin, nbytes))
+
+    @_in_context
+    def record(self) -> Any:
+        """Return an event after all that is enqueued, for others to follow at once."""
+        self._order.record(self.stream)
+        return self._order
+
+    @_in_context
+    def follow(self, event: Any) -> None:
+        """Let all work that is enqueued later come after an event, of any card."""
+        self.stream.wait_for_event(event)
+
+    @_in_context
+    def _copy_after(self, event: Any, into: int, peer: CudaDriver, begin: int, nbytes: int) -> Any:
+        self.stream.wait_for_event(event)
+        places = (into, self._own), (begin, peer._own)
+        with self._timing("from a device", nbytes):
+            self._library.copy_from_peer(*places, nbytes, int(self.stream.handle))
+        return self.record()
 
     @contextmanager
     def _timing(self, kind: str, nbytes: int, label: str = "") -> Iterator[None]:

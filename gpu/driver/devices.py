@@ -11,7 +11,7 @@ from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Driver
 from symcomp.gpu.errors import unavailable_in_fork
 
-_NAME = re.compile(r"emu|cuda\d*")
+_NAME = re.compile(r"(emu|cuda)(\d*)")
 
 _lock = threading.Lock()
 _drivers: dict[str, tuple[int, Driver]] = {}
@@ -22,10 +22,9 @@ def _begin_anew() -> None:
     """Replace locks that another thread may have held when the process was forked."""
     global _lock
     _lock = threading.Lock()
-    for _, driver in _drivers.values():
-        if isinstance(driver, Emulator):
-            driver.lock = threading.RLock()
-        else:
+    Emulator.lock = threading.RLock()
+    for name, (_, driver) in _drivers.items():
+        if not is_emulator(name):
             driver.queue.address = 0  # CUDA does not work here
 
 
@@ -49,7 +48,7 @@ def name_device(name: str, device: str) -> None:
 
 
 def canonical(name: str) -> str:
-    """Return the name of a device in full: "cuda" is "cuda0".
+    """Return the name of a device in full: "cuda" is "cuda0"; the first emulator is "emu".
 
     Raises
     ------
@@ -58,9 +57,18 @@ def canonical(name: str) -> str:
     """
     if isinstance(name, str):
         name = _names.get(name, name)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"device={name!r}: a device is 'emu', 'cuda', 'cuda0', 'cuda1', ...")
-    return "cuda0" if name == "cuda" else name
+    found = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if found is None:
+        raise ValueError(
+            f"device={name!r}: a device is 'cuda', 'cuda0', 'cuda1', ... or 'emu', 'emu1', ..."
+        )
+    kind, number = found[1], int(found[2] or 0)
+    return kind if kind == "emu" and not number else f"{kind}{number}"
+
+
+def is_emulator(name: str) -> bool:
+    """Tell whether a device, by its name in full, is an emulator."""
+    return name.startswith("emu")
 
 
 def driver_of(name: str) -> Driver:
@@ -69,7 +77,7 @@ def driver_of(name: str) -> Driver:
     Parameters
     ----------
     name : str
-        "emu", "cuda", "cuda0", ...
+        "cuda", "cuda0", "cuda1", ...; "emu", "emu1", ...: emulators, each with memory of its own.
 
     Raises
     ------
@@ -91,13 +99,14 @@ def driver_of(name: str) -> Driver:
         if name not in _drivers:
             _drivers[name] = os.getpid(), _start(name)
         process, driver = _drivers[name]
-    if process != os.getpid() and name != "emu":
+    if process != os.getpid() and not is_emulator(name):
         raise unavailable_in_fork(name)
     return driver
 
 
 def _start(name: str) -> Driver:
-    return Emulator() if name == "emu" else CudaDriver(int(name.removeprefix("cuda")))
+    number = int(name.lstrip("cudaem") or 0)
+    return Emulator(number=number) if is_emulator(name) else CudaDriver(number)
 
 
 def set_driver(name: str, driver: Driver | None) -> Driver | None:

@@ -129,7 +129,7 @@ class _Batch:
 
 
 class Emulator(Driver):
-    """The device ``"emu"``.
+    """The devices ``"emu"``, ``"emu1"``, ...: they share nothing but a lock.
 
     Parameters
     ----------
@@ -139,15 +139,19 @@ class Emulator(Driver):
         In which order the threads of a block run between barriers; see ``ORDERS``.
     keeps_blocks : bool
         Whether blocks are used again, as on cards. If not, reads of freed memory are noticed.
+    number : int
     """
 
-    def __init__(self, lazy: bool = True, order: int = 0, keeps_blocks: bool = False) -> None:
+    #: Fibers, what kernels call shared memory, and the batch in which the machine records are one
+    #: for all threads of the host; and emulators wait for each other.
+    lock = threading.RLock()
+
+    def __init__(
+        self, lazy: bool = True, order: int = 0, keeps_blocks: bool = False, number: int = 0
+    ) -> None:
         super().__init__()
-        self.name, self.arch = "emu", "emu"
+        self.name, self.arch = f"emu{number or ''}", "emu"
         self.lazy, self.order = lazy, order
-        #: Fibers, what kernels call shared memory, and the batch in which the machine records are
-        #: one for all threads of the host.
-        self.lock = threading.RLock()
         self._queue: deque[tuple[Callable[[], Any], Any]] = deque()
         self._fault = np.zeros(FAULT_WORDS, "int64")
         self._kernels: dict[str, _Kernel] = {}
@@ -281,6 +285,23 @@ class Emulator(Driver):
             lambda: _move(target.address + to, source.address + start, nbytes),
             target, source, kind="copy", nbytes=nbytes,
         )  # fmt: skip
+
+    def from_peer(
+        self, target: DeviceMemory, to: int, peer: Emulator, source: DeviceMemory, start: int,
+        nbytes: int,
+    ) -> None:  # fmt: skip
+        self.counters.from_peers += nbytes
+        with self.lock:
+            ready, copied = _Mark(peer), _Mark(self)
+            peer._put(ready.reach)
+
+            def copy() -> None:
+                peer.run_until(ready.done)
+                _move(target.address + to, source.address + start, nbytes)
+                copied.reach()
+
+            self._put(copy, target, source, kind="from a device", nbytes=nbytes)
+            peer._put(lambda: self.run_until(copied.done))
 
     def mark(self) -> DeviceEvent:
         event = _Mark(self)

@@ -115,7 +115,7 @@ class Driver(ABC):
     Attributes
     ----------
     name : str
-        "emu", "cuda0", ...
+        "emu", "emu1", "cuda0", ...
     arch : str
         What kernels are compiled for: "emu", or "sm_90" and the like.
     pool : DevicePool
@@ -197,6 +197,31 @@ class Driver(ABC):
         self, target: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int
     ) -> None:
         """Enqueue a copy on the device, of bytes that do not overlap."""
+
+    @abstractmethod
+    def from_peer(
+        self,
+        target: DeviceMemory,
+        to: int,
+        peer: Any,
+        source: DeviceMemory,
+        start: int,
+        nbytes: int,
+    ) -> None:
+        """Enqueue a copy from a device of the same kind, without the host.
+
+        It comes after all that is enqueued there now, and before what will be.
+
+        Parameters
+        ----------
+        target, to : DeviceMemory, int
+            Where the bytes go, on this device.
+        peer : Driver
+            Of the same class.
+        source, start : DeviceMemory, int
+            Where they are, on that device.
+        nbytes : int
+        """
 
     @abstractmethod
     def mark(self) -> DeviceEvent:

@@ -1,6 +1,7 @@
 // A libcuda.so.1 for tests without a card: the part of the driver that PyCUDA needs. Kernels are
-// libraries of the host, made of the same CUDA C by cuemu.h. FAKECUDA_DEVICES=0 makes cuInit answer
-// "no device". Streams are lazy: work runs when the host waits for it.
+// libraries of the host, made of the same CUDA C by cuemu.h. FAKECUDA_DEVICES is the number of
+// devices; 0 makes cuInit answer "no device". Streams are lazy: work runs when the host waits for it.
+// Streams and memory belong to the context in which they were made, and are of no use in another.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,11 +23,11 @@
 typedef uint64_t Ptr;
 enum { OK = 0, INVALID = 1, OOM = 2, NOINIT = 3, NODEV = 100, BADIMG = 200, BADCTX = 201, BADHANDLE = 400, NOTFOUND = 500, NOTREADY = 600, ILLEGAL = 700, LAUNCHFAIL = 719, NOTSUP = 801 };
 typedef std::vector<std::function<void()>> Graph;
-struct Stream { unsigned flags; std::deque<std::function<void()>> q; uint64_t put = 0, ran = 0; Graph *capture = nullptr; };
+struct Stream { unsigned flags; void *ctx = nullptr; std::deque<std::function<void()>> q; uint64_t put = 0, ran = 0; Graph *capture = nullptr; };
 struct Event { Stream *s = nullptr; uint64_t at = 0; double t = 0; bool rec = false; };
 struct Mod { void *h; int *sched; const char *msg; };
 struct Fun { Mod *m; std::string name; int (*f)(const unsigned *, const unsigned *, size_t, const char *, size_t); };
-struct Block { size_t n; char *raw; };
+struct Block { size_t n; char *raw; void *ctx; };
 // never destroyed: PyCUDA frees while the process ends
 static auto &mu = *new std::recursive_mutex; static auto &null_ = *new Stream; static auto &streams = *new std::set<Stream *>; static auto &mem = *new std::map<Ptr, Block>;
 static size_t used; static const size_t TOTAL = size_t(4) << 30; static int sticky; static char lastmsg[700];
@@ -41,22 +42,24 @@ static void drain_all() { drain(&null_); for (auto *s : streams) drain(s); }
 static Stream *S(void *h) { return h == nullptr || h == (void *)1 ? &null_ : (Stream *)h; }
 static int put(void *h, std::function<void()> f) {
   Stream *s = S(h);
+  if (s->ctx && (ctxs.empty() || s->ctx != ctxs.back())) return BADHANDLE;
   if (s->capture) { s->capture->push_back(std::move(f)); return sticky; }
   if (s == &null_) { for (auto *t : streams) if (!(t->flags & 1)) drain(t); } else if (!(s->flags & 1)) drain(&null_);
   s->q.push_back(std::move(f)); ++s->put; if (eager) drain(s); return sticky;
 }
 static void fault(int e, const char *m) { if (!sticky) { sticky = e; snprintf(lastmsg, sizeof lastmsg, "%s", m); fprintf(stderr, "fakecuda: %s\n", m); } }
-static int rng(Ptr p, size_t n) {  // inside one live allocation?
-  auto i = mem.upper_bound(p); if (i == mem.begin()) return 0; --i; return p + n <= i->first + i->second.n;
+static int rng(Ptr p, size_t n, void *ctx = nullptr) {  // inside one live allocation, of this context?
+  auto i = mem.upper_bound(p); if (i == mem.begin()) return 0; --i; return p + n <= i->first + i->second.n && (!ctx || i->second.ctx == ctx);
 }
-API cuInit(unsigned) { const char *d = getenv("FAKECUDA_DEVICES"); eager = getenv("FAKECUDA_EAGER"); return d && *d == '0' ? NODEV : OK; }
+static int count() { const char *d = getenv("FAKECUDA_DEVICES"); return d ? atoi(d) : 1; }
+API cuInit(unsigned) { eager = getenv("FAKECUDA_EAGER"); return count() ? OK : NODEV; }
 API cuDriverGetVersion(int *v) { *v = 13000; return OK; }
 API cuGetErrorString(int e, const char **s) {
   *s = e == NODEV ? "no CUDA-capable device is detected" : e == OOM ? "out of memory" : e == BADCTX ? "invalid device context" : e == NOTFOUND ? "named symbol not found"
      : e == NOTSUP ? "not in the emulator" : e == INVALID ? "invalid argument" : e == sticky ? lastmsg : "emulated error"; return OK; }
 API cuGetErrorName(int, const char **s) { *s = "CUDA_ERROR"; return OK; }
-API cuDeviceGetCount(int *n) { *n = 1; return OK; }
-API cuDeviceGet(int *d, int i) { *d = i; return i == 0 ? OK : 101; }
+API cuDeviceGetCount(int *n) { *n = count(); return OK; }
+API cuDeviceGet(int *d, int i) { *d = i; return i >= 0 && i < count() ? OK : 101; }
 API cuDeviceGetName(char *s, int n, int) { snprintf(s, n, "CPU emulator (symcomp)"); return OK; }
 API cuDeviceTotalMem_v2(size_t *n, int) { *n = TOTAL; return OK; }
 API cuDeviceComputeCapability(int *a, int *b, int) { *a = 9; *b = 0; return OK; }
@@ -74,12 +77,12 @@ API cuCtxDestroy_v2(void *c) { return cuCtxDetach(c); }
 API cuCtxPushCurrent_v2(void *c) { ctxs.push_back(c); return OK; }
 API cuCtxPopCurrent_v2(void **c) { if (ctxs.empty()) return BADCTX; *c = ctxs.back(); ctxs.pop_back(); return OK; }
 API cuCtxGetCurrent(void **c) { *c = ctxs.empty() ? nullptr : ctxs.back(); return OK; }
-API cuCtxGetDevice(int *d) { if (ctxs.empty()) return BADCTX; *d = 0; return OK; }
+API cuCtxGetDevice(int *d) { if (ctxs.empty()) return BADCTX; *d = (int *)ctxs.back() - CTX; return OK; }
 API cuCtxGetApiVersion(void *, unsigned *v) { *v = 13000; return OK; }
 API cuCtxSynchronize() { LOCK; CTXCHK; ++n_sync; drain_all(); return sticky; }
 API cuCtxGetLimit(size_t *v, int) { *v = 0; return OK; }
 API cuCtxSetLimit(int, size_t) { return OK; }
-API cuStreamCreate(Stream **s, unsigned f) { LOCK; CTXCHK; *s = new Stream; (*s)->flags = f; streams.insert(*s); return OK; }
+API cuStreamCreate(Stream **s, unsigned f) { LOCK; CTXCHK; *s = new Stream; (*s)->flags = f; (*s)->ctx = ctxs.back(); streams.insert(*s); return OK; }
 API cuStreamDestroy_v2(Stream *s) { LOCK; drain(s); streams.erase(s); delete s; return OK; }
 API cuStreamSynchronize(void *s) { LOCK; CTXCHK; ++n_sync; if (S(s) == &null_) drain_all(); else drain(S(s)); return sticky; }
 API cuStreamQuery(void *s) { LOCK; return S(s)->q.empty() ? sticky : NOTREADY; }
@@ -94,7 +97,7 @@ API cuEventElapsedTime(float *ms, Event *a, Event *b) { return cuEventElapsedTim
 API cuStreamWaitEvent(void *s, Event *e, unsigned) { LOCK; Stream *es = e->s; uint64_t at = e->at; return put(s, [es, at] { if (es) while (es->ran < at && !es->q.empty()) step(es); }); }
 API cuMemAlloc_v2(Ptr *p, size_t n) { LOCK; CTXCHK; if (!n) return INVALID; if (used + n > TOTAL) return OOM;
   char *raw = (char *)malloc(n + 2560); Ptr q = ((Ptr)raw + 1279) & ~Ptr(255); memset(raw, 0xa5, n + 2560); memset((void *)q, 0xff, n);
-  mem[q] = {n, raw}; used += n; *p = q; return OK; }
+  mem[q] = {n, raw, ctxs.back()}; used += n; *p = q; return OK; }
 static bool intact(Ptr p, const Block &b) { for (int i = 1; i <= 1024; ++i) if (((unsigned char *)p)[-i] != 0xa5 || ((unsigned char *)p)[b.n + i - 1] != 0xa5) return false; return true; }
 API cuMemFree_v2(Ptr p) { LOCK; auto i = mem.find(p); if (i == mem.end()) return INVALID; ++n_sync; drain_all(); used -= i->second.n; free(i->second.raw); mem.erase(i); return sticky; }   // cuMemFree waits
 API cuMemAllocAsync(Ptr *p, size_t n, void *) { return cuMemAlloc_v2(p, n); }
@@ -109,7 +112,7 @@ API cuMemHostRegister_v2(void *p, size_t n, unsigned) { LOCK; pinned[(Ptr)p] = n
 API cuMemHostUnregister(void *p) { LOCK; drain_all(); pinned.erase((Ptr)p); return OK; }
 API cuMemHostGetDevicePointer_v2(Ptr *d, void *h, unsigned) { *d = (Ptr)h; return OK; }
 static int cp(Ptr d, Ptr s, size_t n, int dd, int sd, void *st) { CTXCHK;
-  if ((dd && !rng(d, n)) || (sd && !rng(s, n))) return INVALID;
+  if ((dd && !rng(d, n, ctxs.back())) || (sd && !rng(s, n, ctxs.back()))) return INVALID;
   return put(st, [=] { memmove((void *)d, (void *)s, n); }); }
 API cuMemcpyHtoD_v2(Ptr d, const void *s, size_t n) { LOCK; int r = cp(d, (Ptr)s, n, 1, 0, 0); drain(&null_); return r ? r : sticky; }
 API cuMemcpyDtoH_v2(void *d, Ptr s, size_t n) { LOCK; ++n_sync; int r = cp((Ptr)d, s, n, 0, 1, 0); drain(&null_); return r ? r : sticky; }
@@ -120,6 +123,8 @@ API cuMemcpyHtoDAsync_v2(Ptr d, const void *s, size_t n, void *st) { LOCK; CTXCH
   return put(st, [=] { memcpy((void *)d, t.data(), t.size()); }); }
 API cuMemcpyDtoHAsync_v2(void *d, Ptr s, size_t n, void *st) { LOCK; int r = cp((Ptr)d, s, n, 0, 1, st);
   if (!is_pinned((Ptr)d)) { ++n_sync; drain(S(st)); } return r ? r : sticky; }   // to pageable memory: returns when done
+API cuMemcpyPeerAsync(Ptr d, void *dc, Ptr s, void *sc, size_t n, void *st) { LOCK; CTXCHK;
+  if (!rng(d, n, dc) || !rng(s, n, sc)) return INVALID; return put(st, [=] { memmove((void *)d, (void *)s, n); }); }
 API cuMemcpyDtoDAsync_v2(Ptr d, Ptr s, size_t n, void *st) { LOCK; return cp(d, s, n, 1, 1, st); }
 template <class T> static int fill(Ptr p, T v, size_t n, void *st) { LOCK; CTXCHK; if (!rng(p, n * sizeof v)) return INVALID; return put(st, [=] { for (size_t i = 0; i < n; ++i) ((T *)p)[i] = v; }); }
 API cuMemsetD8_v2(Ptr p, unsigned char v, size_t n) { return fill(p, v, n, 0); }
@@ -205,7 +210,6 @@ LACKING(cuMemcpyAtoH_v2)
 LACKING(cuMemcpyDtoA_v2)
 LACKING(cuMemcpyHtoA_v2)
 LACKING(cuMemcpyPeer)
-LACKING(cuMemcpyPeerAsync)
 LACKING(cuMemsetD2D16Async)
 LACKING(cuMemsetD2D16_v2)
 LACKING(cuMemsetD2D32Async)

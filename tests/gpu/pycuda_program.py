@@ -1,6 +1,6 @@
 """A program that uses a card by PyCUDA; ``test_pycuda.py`` runs it over a driver without one.
 
-Usage: python pycuda_program.py DIRECTORY, for compiled kernels.
+Usage: python pycuda_program.py DIRECTORY [two], for compiled kernels; with "two" it uses two cards.
 """
 
 import os
@@ -15,6 +15,7 @@ import numpy as np
 
 import symcomp
 import symcomp.tensor as T
+from symcomp import gpu
 from symcomp.config import config
 from symcomp.gpu import DeviceUnavailable, device_names, driver_of, memory_info, to_gpu
 from symcomp.gpu.driver import compiler
@@ -150,9 +151,40 @@ def fail_and_go_on() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
+def two_cards() -> None:
+    """Compute on two cards in turn, in threads, and with copies between them."""
+    x = T.fvector("x")
+    functions = []
+    for device in ("cuda0", "cuda1"):
+        with config.change_flags(device=device):
+            functions.append(symcomp.function([x], to_gpu(T.exp(x) * 2, device)))
+    rows = np.random.default_rng(5).normal(size=(9, 4)).astype("float32")
+    for _ in range(3):  # graphs are recorded, and repeated
+        found = gpu.map(functions, rows)
+        assert [z.device for z in found[:3]] == ["cuda0", "cuda1", "cuda0"]
+        for z, row in zip(found, rows, strict=True):
+            assert_close(z.get(), 2 * np.exp(row), 4)
+    for k, (f, z) in enumerate(zip(functions, found, strict=False)):  # by the main thread
+        assert_close(f(rows[k]).get(), z.get(), 0)
+    w = symcomp.shared(np.ones(3, "float32"), device="cuda0")
+    g = symcomp.function([], updates=[(w, w * 2)])
+    counters = driver_of("cuda1").counters
+    counters.clear()
+    moved = []
+    for _ in range(4):
+        g()
+        own = w.get_value(borrow=True, return_internal_type=True)
+        moved.append(gpu.to_device(own, "cuda1"))
+    assert (counters.from_peers, counters.waits, counters.to_device) == (48, 0, 0), counters
+    assert [float(z.get()[0]) for z in moved] == [2, 4, 8, 16]
+
+
 if __name__ == "__main__":
     compiler.find_compiler = HostCompiler  # type: ignore[assignment]
     config.compiledir = sys.argv[1]
+    if sys.argv[2:] == ["two"]:
+        two_cards()
+        sys.exit(print("done"))
     assert device_names() == ["cuda0", "emu"]
     assert memory_info("cuda").total > 0
     train()

@@ -40,6 +40,11 @@ def test_training_errors_threads_and_forks(library: Path, tmp_path: Path) -> Non
     assert run(library, str(HERE / "pycuda_program.py"), str(tmp_path)).endswith("done\n")
 
 
+def test_two_cards(library: Path, tmp_path: Path) -> None:
+    program = [str(HERE / "pycuda_program.py"), str(tmp_path), "two"]
+    assert run(library, *program, FAKECUDA_DEVICES="2").endswith("done\n")
+
+
 def test_a_machine_without_cards(library: Path) -> None:
     program = "from symcomp.gpu import device_names, driver_of\nprint(device_names())\n"
     program += "try: driver_of('cuda')\nexcept RuntimeError as problem: print(problem)"
