@@ -165,7 +165,7 @@ OPTIONS = (
     ),
     Option(
         "straight_after",
-        1_000_000,
+        4_000_000,
         int,
         "After how many calls of a plan those on few elements are compiled together; 0: never.",
     ),

@@ -108,7 +108,7 @@ class Sampler:
         target : float
             The mean acceptance that the step size aims at.
         most_depth : int
-            The most doublings of a trajectory; no more than the sampler was compiled for.
+            The most doublings of a trajectory, up to the number that the sampler was compiled for.
 
         Returns
         -------
@@ -192,6 +192,7 @@ def _advanced(
     """Return the chain after a transition, and the values to record of it."""
     log_step = T.switch(tuning, chain.step_size.log_step, chain.step_size.log_average)
     early = T.and_(tuning, T.lt(chain.draws, EARLY_DRAWS))
+    depth = T.minimum(depth, rows)
     most_depth = T.switch(early, T.minimum(depth, EARLY_DEPTH), depth)
     random, found = transition(
         density, chain.point, chain.mass.variance, T.exp(log_step), most_depth, rows, chain.random

@@ -7,6 +7,9 @@ at one of its ends. A subtree of 2^k leaves is not built by recursion but leaf a
 Pradhan and Jankowiak, 2019, "Composable effects for flexible and accelerated probabilistic
 programming"): momenta at the first leaves of the subtrees that are not complete are kept, one row
 for each. So a transition is one loop, a step of which is one leapfrog step.
+
+Momenta are in units in which their covariance is the identity: times ``scale``, the square root of
+the diagonal of the inverse mass matrix, they are velocities.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 
 import symcomp.tensor as T
 from symcomp.core.closed import ClosedGraph
+from symcomp.ops.control.conditions import ifelse
 from symcomp.ops.random.continuous import standard_normal, standard_uniform
 from symcomp.scan.invariants import invariants_of, surroundings
 from symcomp.scan.layout import Layout
@@ -60,17 +64,27 @@ class Subtree(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """State of the incomplete subtrees: the momenta of their first leaves, of the leaves before,
-    and the sums of momenta before; a row for each depth.
+    """State of the incomplete subtrees, a row for each depth, and one to write to in vain.
+
+    ``first``, ``before``: momenta of their first leaves, and of the leaves before these. ``sums``:
+    sums of the momenta before. ``of_first``: ``sums`` times ``first``. ``of_before``: ``before``
+    times ``before - sums``, unknown for the first leaf of all, where nothing reads it. ``across``:
+    whether the subtree that they are the second half of turns with their first leaf as its last.
     """
 
     first: Any
     before: Any
     sums: Any
+    of_first: Any
+    of_before: Any
+    across: Any
 
 
 class Trajectory(NamedTuple):
-    """The state of the loop over leapfrog steps."""
+    """The state of the loop over leapfrog steps.
+
+    ``before``: the last momentum times itself, less the last times the sum of all in its half.
+    """
 
     left: Point
     right: Point
@@ -78,6 +92,7 @@ class Trajectory(NamedTuple):
     whole: Subtree
     half: Subtree
     first: Any
+    before: Any
     rows: Rows
     depth: Any
     leaf: Any
@@ -152,14 +167,14 @@ def transition(
     -------
     random, Transition
     """
-    random, z = standard_normal(random, size=[start.position.shape[0]])
-    momentum = z / T.sqrt(variance)
-    energy = _kinetic(momentum, variance) - start.logp
+    random, momentum = standard_normal(random, size=[start.position.shape[0]])
+    scale = T.sqrt(variance)
+    energy = 0.5 * T.sum(momentum * momentum) - start.logp
     random, u = standard_uniform(random, size=[1])
     begin = _begin(start, momentum, energy, T.lt(u[0], 0.5), rows, random)
 
     def step(now: Trajectory) -> tuple[Trajectory, Any]:
-        return _leapfrog(density, now, variance, step_size, energy, most_depth)
+        return _leapfrog(density, now, scale, step_size, energy, most_depth)
 
     end = repeat(step, begin, T.left_shift(T.constant(1), most_depth), "trajectory")
     chosen = end.whole.proposal
@@ -168,10 +183,6 @@ def transition(
         chosen.energy - energy, end.diverging, end.turning,
     )  # fmt: skip
     return end.random, found
-
-
-def _kinetic(momentum: Any, variance: Any) -> Any:
-    return 0.5 * T.sum(momentum * momentum * variance)
 
 
 def _begin(
@@ -183,45 +194,45 @@ def _begin(
     whole = Subtree(proposal, T.constant(0.0), momentum)
     nothing = T.zeros_like(momentum)
     half = Subtree(proposal, T.constant(-np.inf), nothing)
-    blank = T.zeros([rows, momentum.shape[0]])
+    matrix, vector = T.zeros([rows + 1, momentum.shape[0]]), T.zeros([rows + 1])
+    blank = Rows(matrix, matrix, matrix, vector, vector, T.zeros([rows + 1], dtype="bool"))
     count, false = T.constant(np.int64(0)), T.constant(False)
     return Trajectory(
-        point, point, point, whole, half, nothing, Rows(blank, blank, blank), count, count, count,
+        point, point, point, whole, half, nothing, T.constant(0.0), blank,
+        count, count, count,
         forward, T.constant(0.0), T.constant(0.0), false, false, random,
     )  # fmt: skip
 
 
 def _leapfrog(
-    density: LogDensity, now: Trajectory, variance: Any, step_size: Any, start: Any, most_depth: Any
+    density: LogDensity, now: Trajectory, scale: Any, step_size: Any, start: Any, most_depth: Any
 ) -> tuple[Trajectory, Any]:
     """Add one leaf; if it completes the new half of the trajectory, double the trajectory."""
     random, u = standard_uniform(now.random, size=[3])
-    signed = T.switch(now.forward, step_size, -step_size)
-    middle = now.end.momentum + 0.5 * signed * now.end.gradient
-    position = now.end.position + signed * variance * middle
+    length = T.switch(now.forward, step_size, -step_size) * scale
+    middle = now.end.momentum + 0.5 * length * now.end.gradient
+    position = now.end.position + length * middle
     logp, gradient = density(position)
-    momentum = middle + 0.5 * signed * gradient
+    momentum = middle + 0.5 * length * gradient
     end = Point(position, momentum, gradient)
-    energy = _kinetic(momentum, variance) - logp
+    square = T.sum(momentum * momentum)
+    energy = 0.5 * square - logp
     error = T.switch(T.isnan(energy), np.inf, energy - start)
     diverging = T.ge(error, MOST_ENERGY_ERROR)
     leaf = Proposal(position, gradient, logp, energy)
     half = _with_leaf(now.half, leaf, momentum, -error, u[0])
     first = T.switch(T.eq(now.leaf, 0), momentum, now.first)
-    rows = _remembered(now, momentum)
-    turning = T.and_(
-        T.eq(now.leaf % 2, 1), _half_turns(now.leaf, rows, half.momenta, end, variance)
-    )
+    rows, turning, along = _rows_and_turning(now, momentum, square)
     stopped = T.or_(diverging, turning)
     complete = T.and_(T.eq(now.leaf + 1, T.left_shift(T.constant(1), now.depth)), T.invert(stopped))
     next_ = now._replace(
-        first=first, rows=rows, size=now.size + 1, end=end, half=half, random=random,
-        accept=now.accept + T.exp(T.minimum(-error, 0.0)),
+        first=first, before=square - along, rows=rows, size=now.size + 1, end=end, half=half,
+        random=random, accept=now.accept + T.exp(T.minimum(-error, 0.0)),
         worst=T.switch(T.gt(T.abs_(error), T.abs_(now.worst)), error, now.worst),
         diverging=diverging,
     )  # fmt: skip
-    doubled = _doubled(next_, variance, u[1], u[2])
-    merged = _chosen(complete, doubled, next_._replace(leaf=now.leaf + 1, turning=turning))
+    doubled = _doubled(next_, u[1], u[2])
+    merged = _branched(complete, doubled, next_._replace(leaf=now.leaf + 1, turning=turning))
     # The depth counts the last doubling also if it was not completed.
     merged = merged._replace(depth=merged.depth + T.cast(stopped, "int64"))
     done = T.or_(T.or_(stopped, merged.turning), T.ge(merged.depth, most_depth))
@@ -237,7 +248,7 @@ def _with_leaf(half: Subtree, leaf: Proposal, momentum: Any, log_weight: Any, u:
     return Subtree(_chosen(taken, leaf, half.proposal), weight, half.momenta + momentum)
 
 
-def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
+def _doubled(now: Trajectory, u: Any, v: Any) -> Trajectory:
     """Return the trajectory joined with its new half, and the start of the next half."""
     whole, half, forward = now.whole, now.half, now.forward
     taken = T.lt(T.log(u), half.log_weight - whole.log_weight)
@@ -252,10 +263,10 @@ def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
     last = now.end.momentum
     # Test the whole, and each half together with the first point of the other half.
     turning = T.or_(
-        _turns(momenta, far, last, variance),
+        _turns(momenta, far, last),
         T.or_(
-            _turns(whole.momenta + now.first, far, now.first, variance),
-            _turns(half.momenta + near, near, last, variance),
+            _turns(whole.momenta + now.first, far, now.first),
+            _turns(half.momenta + near, near, last),
         ),
     )
     left = _chosen(forward, now.left, now.end)
@@ -271,48 +282,55 @@ def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
 # -- turning back
 
 
-def _turns(momenta: Any, one: Any, other: Any, variance: Any) -> Any:
-    """Tell whether a sum of momenta points against the velocity at one of two ends."""
-    along = momenta * variance
-    return T.or_(T.le(T.sum(along * one, axis=-1), 0.0), T.le(T.sum(along * other, axis=-1), 0.0))
+def _turns(momenta: Any, one: Any, other: Any) -> Any:
+    """Tell whether a sum of momenta points against one of those at the two ends."""
+    return T.or_(T.le(T.sum(momenta * one), 0.0), T.le(T.sum(momenta * other), 0.0))
 
 
-def _remembered(now: Trajectory, momentum: Any) -> Rows:
-    """Return the rows, updated for the subtrees that begin at this leaf if its number is even.
+def _rows_and_turning(now: Trajectory, momentum: Any, square: Any) -> tuple[Rows, Any, Any]:
+    """Return the rows after a leaf with this momentum, whether a subtree that it completes makes a
+    U-turn, and the momentum times the sum of all in this half.
 
-    Row j is that of leaves whose number has j ones before its last digit.
+    Row j is that of subtrees whose first leaves have numbers with j ones before the last digit. An
+    even leaf begins subtrees, an odd one completes as many as its number has ones at the end; the
+    largest of them began in the lowest row.
+
+    A subtree turns if the sum of its momenta points against its first or its last one. The sum is
+    that of all leaves up to now without that before the subtree: so all rows are tested by products
+    of a matrix and a vector.
     """
-    row = _ones(T.right_shift(now.leaf, 1), now.rows.first)
-    here = T.and_(T.eq(_numbers(now.rows.first), row), T.eq(now.leaf % 2, 0))
-    here = T.dimshuffle(here, 0, "x")
-    return Rows(
-        T.switch(here, momentum, now.rows.first),
-        T.switch(here, now.end.momentum, now.rows.before),
-        T.switch(here, now.half.momenta, now.rows.sums),
-    )
-
-
-def _half_turns(leaf: Any, rows: Rows, momenta: Any, end: Point, variance: Any) -> Any:
-    """Tell whether one of the subtrees completed by an odd leaf makes a U-turn.
-
-    The number of subtrees completed is the number of trailing ones of the leaf's number; the
-    largest began in the lowest row.
-    """
-    top = _ones(T.right_shift(leaf, 1), rows.first)
-    complete = _ones(T.bitwise_and(leaf, T.invert(leaf + 1)), rows.first)
-    number = _numbers(rows.first)
+    leaf, rows, sums = now.leaf, now.rows, now.half.momenta
+    total = sums + momentum
+    with_all = T.sum(total * momentum)
+    even = T.eq(leaf % 2, 0)
+    number = _numbers(rows.of_first)
+    top = _ones(T.right_shift(leaf, 1), rows.of_first)
+    complete = _ones(T.bitwise_and(leaf, T.invert(leaf + 1)), rows.of_first)
     begins = T.and_(T.gt(number, top - complete), T.le(number, top))
-    last = end.momentum
-    turning = T.and_(begins, _turns(momenta - rows.sums, rows.first, last, variance))
+    along = with_all - T.dot(rows.sums, momentum)
+    turns = T.or_(T.le(T.dot(rows.first, total) - rows.of_first, 0.0), T.le(along, 0.0))
     # Each half is checked with the first point of the other: the second begins one row higher.
-    first, second = rows.first[:-1], rows.first[1:]
-    before, sums, sums_before = rows.before[1:], rows.sums[1:], rows.sums[:-1]
-    whole = T.and_(begins[:-1], begins[1:])
-    across = T.or_(
-        _turns(sums - sums_before + second, first, second, variance),
-        _turns(before + (momenta - sums), before, last, variance),
+    with_before = T.or_(
+        T.le(T.dot(rows.before, total) + rows.of_before, 0.0),
+        T.le(T.dot(rows.before, momentum) + along, 0.0),
     )
-    return T.or_(T.any(turning), T.any(T.and_(whole, across)))
+    across = T.and_(begins[:-1], T.and_(begins[1:], T.or_(rows.across, with_before)[1:]))
+    turning = T.and_(T.invert(even), T.or_(T.any(T.and_(begins, turns)), T.any(across)))
+    at = T.dimshuffle(T.switch(even, top, rows.of_first.type.shape[0] - 1), "x")
+    lower = T.dimshuffle(turns[T.maximum(top - 1, 0)], "x")
+    new = Rows(
+        _set_row(rows.first, at, momentum),
+        _set_row(rows.before, at, now.end.momentum),
+        _set_row(rows.sums, at, sums),
+        T.set_subtensor(rows.of_first[at], T.dimshuffle(with_all - square, "x")),
+        T.set_subtensor(rows.of_before[at], T.dimshuffle(now.before, "x")),
+        T.set_subtensor(rows.across[at], lower),
+    )
+    return new, turning, with_all
+
+
+def _set_row(rows: Any, at: Any, row: Any) -> Any:
+    return T.set_subtensor(rows[at], T.dimshuffle(row, "x", 0))
 
 
 def _numbers(rows: Any) -> Any:
@@ -323,6 +341,14 @@ def _numbers(rows: Any) -> Any:
 def _ones(number: Any, rows: Any) -> Any:
     """Return the number of ones in the binary form of a number."""
     return T.sum(T.bitwise_and(T.right_shift(number, _numbers(rows)), 1))
+
+
+def _branched(condition: Any, x: Any, y: Any) -> Any:
+    """Compute ``x`` or ``y``, named tuples of equal structure; only parts that differ."""
+    pairs = list(zip(leaves(x), leaves(y), strict=True))
+    differ = [(a, b) for a, b in pairs if a is not b]
+    found = iter(ifelse(condition, [a for a, _ in differ], [b for _, b in differ]))
+    return filled(x, [a if a is b else next(found) for a, b in pairs])
 
 
 def _chosen(condition: Any, x: Any, y: Any) -> Any:

@@ -14,7 +14,7 @@ from symcomp.nuts.adaptation import (
     first_mass_matrix,
     first_step_size,
 )
-from symcomp.nuts.trajectory import Point, Rows, _half_turns, _remembered
+from symcomp.nuts.trajectory import Point, Rows, Subtree, _rows_and_turning
 from symcomp.scan.loop import filled, leaves
 
 
@@ -29,57 +29,63 @@ def with_gradient(logp):
 # -- subtrees
 
 
-def turns(momenta, one, other, variance):
-    along = momenta * variance
-    return along @ one <= 0 or along @ other <= 0
+def turns(momenta, one, other):
+    return momenta @ one <= 0 or momenta @ other <= 0
 
 
-def recursion_turns(p, variance):
+def recursion_turns(p):
     """Tell whether any subtree of the leaves with momenta ``p`` turns, checking its halves first.
     """
     if len(p) == 1:
         return False
     middle = len(p) // 2
     left, right = p[:middle], p[middle:]
-    if recursion_turns(left, variance) or recursion_turns(right, variance):
+    if recursion_turns(left) or recursion_turns(right):
         return True
-    if turns(p.sum(0), p[0], p[-1], variance):
+    if turns(p.sum(0), p[0], p[-1]):
         return True
     across = (left.sum(0) + right[0], p[0], right[0]), (left[-1] + right.sum(0), left[-1], p[-1])
-    return len(p) > 2 and any(turns(*parts, variance) for parts in across)
+    return len(p) > 2 and any(turns(*parts) for parts in across)
 
 
 def test_leaf_after_leaf_finds_what_recursion_finds():
     """For random momenta, the first leaf at which a subtree is complete that turns."""
     rows, size = 5, 3
     leaf, momentum, before = T.lscalar("leaf"), T.dvector("momentum"), T.dvector("before")
-    sums, variance = T.dvector("sums"), T.dvector("variance")
-    kept = Rows(*(T.tensor(dtype="float64", shape=(rows, size)) for _ in range(3)))
-    nothing = T.zeros_like(momentum)
+    sums = T.dvector("sums")
+    blank = Rows(
+        *(np.zeros((rows + 1, size)) for _ in range(3)),
+        np.zeros(rows + 1), np.zeros(rows + 1), np.zeros(rows + 1, bool),
+    )  # fmt: skip
+    kept = Rows(*(T.tensor(dtype=x.dtype, shape=x.shape) for x in blank))
+    nothing, rest = T.zeros_like(momentum), T.dscalar("rest")
 
     class Now:
         end = Point(nothing, before, nothing)
-        half = type("Half", (), {"momenta": sums})
+        half = Subtree(None, None, sums)
 
-    Now.leaf, Now.rows = leaf, kept
-    new = _remembered(Now, momentum)
-    end = Point(nothing, momentum, nothing)
-    turning = _half_turns(leaf, new, sums + momentum, end, variance)
-    f = symcomp.function([leaf, momentum, before, sums, variance, *kept], [turning, *new])
+    Now.leaf, Now.rows, Now.before = leaf, kept, rest
+    square = T.sum(momentum * momentum)
+    new, turning, along = _rows_and_turning(Now, momentum, square)
+    f = symcomp.function(
+        [leaf, momentum, before, sums, rest, *kept], [turning, square - along, *new]
+    )
     rng, found = np.random.default_rng(2), set()
-    for _ in range(60):
-        count = 2 ** int(rng.integers(1, 5))
-        p = np.cumsum(rng.normal(0.0, 0.3, (count + 1, size)), axis=0) + rng.normal(0, 1, size)
-        v = rng.gamma(2.0, size=size)
-        state = [np.zeros((rows, size))] * 3
-        total, turned = np.zeros(size), False
+    for _ in range(200):
+        count = 2 ** int(rng.integers(1, 6))
+        steps = rng.normal(0.0, rng.choice([0.05, 2.0]), (count + 1, size))
+        p = np.cumsum(steps, axis=0) + rng.normal(0.0, 1.0, size)
+        # Rows that earlier trajectories have left make no difference.
+        state = [rng.normal(size=x.shape).astype(x.dtype) for x in blank]
+        total, turned, last = np.zeros(size), False, rng.normal()
         for k in range(count):
-            now, *state = f(k, p[k + 1], p[k], total, v, *state)
+            now, last, *state = f(k, p[k + 1], p[k], total, last, *state)
             total = total + p[k + 1]
-            turned = turned or (k % 2 == 1 and bool(now))
-        assert turned == recursion_turns(p[1:], v)
-        found.add(turned)
-    assert found == {True, False}
+            assert k % 2 == 1 or not now
+            turned = turned or bool(now)
+        assert turned == recursion_turns(p[1:])
+        found.add((count, turned))
+    assert found == {(2**k, turned) for k in range(1, 6) for turned in (True, False)}
 
 
 # -- adaptation
