@@ -121,7 +121,12 @@ def _unique(op: Any, node: Any, x: Any) -> Any:
         return_counts=op.return_counts,
         axis=op.axis,
     )
-    return list(found) if isinstance(found, list | tuple) else [found]
+    found = list(found) if isinstance(found, list | tuple) else [found]
+    if op.return_inverse:
+        # PyTensor keeps the shape that positions had before NumPy 2.
+        place = 1 + op.return_index
+        found[place] = T.flatten(found[place])
+    return found
 
 
 @translate.register(px.Repeat)
@@ -136,5 +141,4 @@ def _cumulative(op: Any, node: Any, x: Any) -> Any:
 
 @translate.register(ptb.PermuteRowElements)
 def _permute_row_elements(op: Any, node: Any, x: Any, y: Any) -> Any:
-    # PyTensor's third input, whether to undo the permutation, is a constant of its op.
-    return NotImplemented if len(node.inputs) > 2 else T.permute_row_elements(x, y)
+    return T.permute_row_elements(x, y, inverse=op.inverse)

@@ -9,6 +9,7 @@ import pytensor.tensor.extra_ops as px
 from pytensor.compile.ops import DeepCopyOp, TypeCastingOp, ViewOp
 from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.variable import TensorConstant
 
 import symcomp.tensor as T
 from symcomp.ops.convert import cast_to
@@ -47,9 +48,15 @@ def _shape_i(op: Any, node: Any, x: Any) -> Any:
 def _specify_shape(op: Any, node: Any, x: Any, *lengths: Any) -> Any:
     if not is_tensor(node.inputs[0].type):
         return NotImplemented
-    pairs = zip(node.inputs[1:], lengths, strict=True)
-    wanted = [n if is_tensor(v.type) else None for v, n in pairs]
-    return T.specify_shape(x, wanted)
+    pairs = list(zip(node.inputs[1:], lengths, strict=True))
+    checks = [
+        T.eq(T.shape_i(x, axis), n)
+        for axis, (v, n) in enumerate(pairs)
+        if is_tensor(v.type) and not isinstance(v, TensorConstant)
+    ]
+    if checks:
+        x = T.Assert("SpecifyShape: a length is not the one that was specified")(x, *checks)
+    return T.specify_shape(x, [n if isinstance(v, TensorConstant) else None for v, n in pairs])
 
 
 @translate.register(Reshape)

@@ -9,6 +9,7 @@ import pytensor  # noqa: E402
 from pytensor.compile.ops import DeepCopyOp, ViewOp  # noqa: E402
 from pytensor.conditional import ifelse  # noqa: E402
 from pytensor.raise_op import Assert, CheckAndRaise  # noqa: E402
+from pytensor.tensor.basic import inverse_permutation, permute_row_elements  # noqa: E402
 from pytensor.tensor.extra_ops import FillDiagonalOffset  # noqa: E402
 from pytensor.tensor.subtensor import advanced_inc_subtensor  # noqa: E402
 
@@ -59,6 +60,35 @@ def test_parts_and_joins():
     compare([x, y, sizes], outputs, [A, ints, np.array([2, 1])])
     counts = np.array([2, 0, 1])
     compare([x, sizes], pt.repeat(x, sizes, axis=0), [A, counts])
+
+
+def test_permutations_of_rows():
+    x, rows, one = pt.dmatrix("x"), pt.lmatrix("rows"), pt.ivector("one")
+    outputs = [
+        permute_row_elements(x, rows), permute_row_elements(x, rows, inverse=True),
+        permute_row_elements(x, one), permute_row_elements(x, one, inverse=True),
+        inverse_permutation(one), inverse_permutation(rows),
+    ]  # fmt: skip
+    permutations = np.array([[2, 0, 3, 1], [3, 1, 0, 2], [0, 1, 2, 3]])
+    compare([x, rows, one], outputs, [A, permutations, np.int32([1, 2, 3, 0])])
+
+
+def test_unique_matrices():
+    x = pt.lmatrix("x")
+    outputs = [
+        *pt.unique(x, return_index=True, return_inverse=True),
+        *pt.unique(x, return_inverse=True, return_counts=True, axis=1),
+        *pt.unique(x, return_inverse=True, axis=0),
+    ]
+    compare([x], outputs, [np.array([[3, 1, 3, 1], [0, 1, 0, 1], [3, 1, 3, 1]])])
+
+
+def test_lengths_that_are_known_when_a_function_runs():
+    x, y, n = pt.dmatrix("x"), pt.dmatrix("y"), pt.lscalar("n")
+    z = pt.specify_shape(x, (n, y.shape[1])) + y
+    f = compare([x, y, n], z, [A, 2 * A, np.int64(3)])
+    with pytest.raises(AssertionError, match="SpecifyShape"):
+        f(A, A, 2)
 
 
 INDICES = [
