@@ -38,7 +38,7 @@ help:
 	@echo 'make gpu-emu    the tests of devices on the emulator, and kernels compiled by nvcc and NVRTC'
 	@echo '                for all architectures (a quarter of an hour)'
 	@echo '                and a report of their registers, into build/gpu_registers.txt'
-	@echo 'make gpu-sanitize  tests of the emulator with the sanitizer of addresses (two minutes)'
+	@echo 'make gpu-sanitize  tests of the emulator with the sanitizer of addresses (ten minutes)'
 	@echo 'make gpu        with a card: its tests, kernels watched by compute-sanitizer, speed beside'
 	@echo '                PyTorch and CuPy, into build/gpu_report.md (under ten minutes)'
 	@echo 'make fuzz       the property-based tests, on new examples'
