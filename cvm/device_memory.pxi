@@ -16,6 +16,8 @@ cdef extern from "device/device_plan.h":
         int (*launch_graph)(void *, void *) noexcept nogil
         void *drop_graph
         int (*drop_made)(void *) noexcept
+        void *call
+    int call_library(void *, const uint64_t *, size_t, void *) noexcept nogil
 
 # Blocks of memory are multiples of this many bytes, and begin at such.
 GRANULE = 512
@@ -112,6 +114,7 @@ cdef class DeviceLibrary:
         f.launch_graph = <int (*)(void *, void *) noexcept nogil>_function(addresses, "launch_graph")
         f.drop_graph = _function(addresses, "drop_graph")
         f.drop_made = <int (*)(void *) noexcept>_function(addresses, "drop_made")
+        f.call = <void *>call_library
 
     cdef int enter(self) noexcept nogil:
         return self.functions.enter(self.functions.context) if self.functions.enter != NULL else 0

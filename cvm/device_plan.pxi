@@ -34,6 +34,7 @@ cdef extern from "device/device_plan.h":
         char *parameters
         size_t n_parameters
     const int NO_HOST_MEMORY
+    const int MOST_WORDS
     int enqueue_device_plan(
         const DevicePlanData *, const DeviceFunctions *, void *, const uint64_t *, int *
     ) noexcept nogil
@@ -41,7 +42,7 @@ cdef extern from "device/device_plan.h":
         const DevicePlanData *, const DeviceFunctions *, void *, const uint64_t *, void **, int *
     ) noexcept nogil
 
-_DEVICE_KINDS = ["launch", "copy", "clear", "loop"]
+_DEVICE_KINDS = ["launch", "copy", "clear", "loop", "library"]
 
 
 cdef void *_zeros(size_t n, size_t size) except NULL:
@@ -59,7 +60,8 @@ cdef class DevicePlan:
     Parameters
     ----------
     calls : sequence of tuple
-        Kind; kernel; grid and block; bytes of shared memory; parameters; patches (place, storage, offset);
+        Kind; kernel, or function of a library; grid and block; bytes of shared memory; parameters, of a library
+        the words, of which the first is the address of a LibraryHandle; patches (place, storage, offset);
         bytes of copies and clears; of loops the number of steps, the number of the call after the step, and
         motions (storage, (base, offset) of even steps, of odd ones, stride).
     origins : sequence of (int, int)
@@ -109,7 +111,9 @@ cdef class DevicePlan:
         if i:
             c.first_patch = before.first_patch + before.n_patches
             c.first_motion = before.first_motion + before.n_motions
-        most = len(text) - 8 if kind == "launch" else 1
+        if kind == "library" and (len(text) % 8 or not 8 <= len(text) <= 8 * MOST_WORDS):
+            raise ValueError(f"a function of a library is given {len(text)} bytes, not 1 to {MOST_WORDS} words")
+        most = len(text) - 8 if kind in ("launch", "library") else 1
         for k, (place, storage, offset) in enumerate(patches, c.first_patch):
             d.patches[k].place = checked(place, 0, most, "the place of an address")
             d.patches[k].storage = checked(storage, 0, d.n_storages - 1, "a storage")
@@ -135,7 +139,8 @@ cdef class DevicePlan:
         Parameters
         ----------
         functions : tuple of int
-            The addresses of cuLaunchKernel, cuMemcpyDtoDAsync and cuMemsetD8Async, or of functions like these.
+            The addresses of cuLaunchKernel, cuMemcpyDtoDAsync and cuMemsetD8Async, or of functions like these; and
+            of ``library_caller()``, or of a function like it.
         stream : int
         bases : list of int
             Addresses.
@@ -150,6 +155,7 @@ cdef class DevicePlan:
         given.launch = <void *><uintptr_t>functions[0]
         given.copy = <void *><uintptr_t>functions[1]
         given.fill = <void *><uintptr_t>functions[2]
+        given.call = <void *><uintptr_t>functions[3]
         addresses = <uint64_t *>_zeros(len(bases), sizeof(uint64_t))
         try:
             for i in range(len(bases)):

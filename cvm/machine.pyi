@@ -291,6 +291,19 @@ class DeviceCounters:
 class DeviceLibrary:
     def __init__(self, addresses: dict[str, int], context: int = 0) -> None: ...
 
+def library_caller() -> int: ...
+
+class LibraryHandle:
+    address: int
+    def __init__(
+        self,
+        handle: int,
+        set_stream: int,
+        set_workspace: int = 0,
+        workspace: int = 0,
+        nbytes: int = 0,
+    ) -> None: ...
+
 class DeviceMemory:
     address: int
     nbytes: int

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from symcomp.cvm.machine import DevicePlan
+from symcomp.gpu.driver.interface import Library
 from symcomp.gpu.plan import DeviceCall, DeviceStorage
 
 
@@ -28,6 +29,8 @@ class NativePlan:
     constants : list of DeviceMemory
         In use; their addresses are in the plan.
     native : DevicePlan
+    library_of : dict of int to Library
+        By the number of the call.
 
     Parameters
     ----------
@@ -44,6 +47,7 @@ class NativePlan:
         self.calls, self._storages = calls, storages
         self._flat: list[tuple[Any, ...]] = []
         self.labels: list[str] = []
+        self.library_of: dict[int, Library] = {}
         self.constants = [s.constant for s in storages if s.constant is not None]
         self.inputs = [s.source for s in storages if s.source >= 0]
         of_inputs = [i for i, s in enumerate(storages) if s.source >= 0]
@@ -72,7 +76,9 @@ class NativePlan:
             self._flat.append(())
             self.labels.append(call.label)
             if call.step is None:
-                launches += call.kind == "launch"
+                launches += call.launch is not None
+                if call.library is not None:
+                    self.library_of[at] = call.library
                 copied += call.nbytes if call.kind == "copy" else 0
                 pieces += 1
             else:

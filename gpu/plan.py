@@ -13,15 +13,16 @@ from symcomp.cvm.machine import WIDEST, DeviceMemory
 
 @dataclass
 class Launch:
-    """A kernel with its arguments, except for the addresses, which differ from call to call.
+    """A kernel, or a function of a library, with its arguments, except for the addresses, which
+    differ from call to call.
 
     Attributes
     ----------
     kernel : int
-        The handle of the driver; while the plan is made, its name.
+        The handle of the driver; while the plan is made, its name. The address of a function.
     grid, block : tuple of int
     parameters : bytearray
-        As the kernel takes them, in CUDA's layout.
+        As the kernel takes them, in CUDA's layout; words of 8 bytes for a function.
     shared : int
         Bytes of dynamic shared memory.
     """
@@ -71,7 +72,7 @@ class DeviceCall:
     Attributes
     ----------
     kind : str
-        "launch", "copy", "clear" or "loop".
+        "launch", "copy", "clear", "loop" or "library".
     label : str
     launch : Launch or None
     patches : list of (int, int, int)
@@ -85,6 +86,8 @@ class DeviceCall:
         Of loops.
     repeats : int
         The number of steps of a loop.
+    library : Library or None
+        Whose function is called.
     """
 
     kind: str
@@ -95,6 +98,7 @@ class DeviceCall:
     nbytes: int = 0
     step: LoopStep | None = None
     repeats: int = 0
+    library: Any = None
 
     def storages(self) -> set[int]:
         """Return the storages that the work itself uses, not the calls of its step."""

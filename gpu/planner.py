@@ -19,7 +19,7 @@ from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.core.record import record
 from symcomp.cvm.machine import WIDEST, DeviceMemory
 from symcomp.gpu.arena import place_values
-from symcomp.gpu.driver.interface import Driver
+from symcomp.gpu.driver.interface import Driver, Library
 from symcomp.gpu.native import NativePlan
 from symcomp.gpu.plan import DeviceCall, DeviceStorage, Launch, LoopStep, Motion, Plan, all_calls
 
@@ -97,10 +97,14 @@ class Planner:
     driver : Driver
     constants : dict
         Constants that are on the device, by their bytes: kept from plan to plan.
+    products : str
+        How cuBLAS multiplies float32: an entry of ``config.gpu_products``.
     """
 
-    def __init__(self, driver: Driver, constants: dict[Any, DeviceMemory]) -> None:
-        self.driver, self._constants = driver, constants
+    def __init__(
+        self, driver: Driver, constants: dict[Any, DeviceMemory], products: str = "full"
+    ) -> None:
+        self.driver, self._constants, self.products = driver, constants, products
         self.storages: list[DeviceStorage] = []
         self.calls: list[DeviceCall] = []
         self.kernels: dict[str, CudaKernel] = {}
@@ -197,6 +201,27 @@ class Planner:
         nbytes = sum(o.nbytes for o in operands)
         self.calls.append(DeviceCall("launch", self.label, launch, patches, nbytes=nbytes))
 
+    def call_library(self, library: Library, function: str, words: Sequence[Any]) -> None:
+        """Emit a call of a function of a library, which enqueues work on the stream of its handle.
+
+        Parameters
+        ----------
+        library : Library
+        function : str
+            Its name; it returns 0, or the code of an error.
+        words : sequence of int or Operand
+            Its arguments, but for the handle; operands are given as their addresses.
+        """
+        numbers = [0 if isinstance(w, Operand) else w % 2**64 for w in words]
+        found = [(8 * i, w) for i, w in enumerate(words, 1) if isinstance(w, Operand)]
+        patches = [(place, o.storage, o.offset) for place, o in found]
+        given = bytearray(struct.pack(f"{len(words) + 1}Q", library.handle.address, *numbers))
+        launch = Launch(library.address(function), (1, 1, 1), (1, 1, 1), given)
+        nbytes = sum(o.nbytes for _, o in found)
+        self.calls.append(
+            DeviceCall("library", self.label, launch, patches, nbytes=nbytes, library=library)
+        )
+
     def copy(self, target: Operand, source: Operand) -> None:
         """Emit a copy of all bytes between arrays in C order."""
         if target.nbytes:
@@ -266,7 +291,7 @@ class Planner:
         """Return the plan: values that are no outputs get places in the arena."""
         made = self.driver.kernels([*self.kernels.values()])
         for call in all_calls(self.calls):
-            if call.launch is not None:
+            if call.launch is not None and call.library is None:
                 call.launch.kernel = made[call.launch.kernel]
         kept = {o.storage for o in outputs if isinstance(o, Operand)}
         size = place_values(self.storages, self.calls, kept)

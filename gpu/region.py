@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
@@ -98,6 +99,7 @@ class DeviceProgram(DeviceRegion):
 
     def __init__(self, op: DeviceGraph) -> None:
         super().__init__(len(op.host_inputs) < len(op.graph.inputs))
+        self._products = config.gpu_products
         self.op, self.name = op, str(op)
         self.order = toposort(op.graph.outputs)
         self._constants: dict[Any, DeviceMemory] = {}
@@ -117,7 +119,7 @@ class DeviceProgram(DeviceRegion):
         return ready(driver, self._plan(driver, values), inputs, self.name)
 
     def _plan(self, driver: Driver, values: Sequence[Any]) -> Plan:
-        planner = Planner(driver, self._constants)
+        planner = Planner(driver, self._constants, self._products)
         known: dict[Variable, Any] = {}
         for i, (x, value) in enumerate(zip(self.op.graph.inputs, values, strict=True)):
             if i in self.op.host_inputs:

@@ -198,6 +198,14 @@ OPTIONS = (
         "Whether regions that are enqueued again with the same addresses are CUDA graphs.",
     ),
     Option(
+        "gpu_products",
+        "full",
+        ("full", "tf32", "bf16"),
+        "How functions that are compiled now multiply float32 on cards by cuBLAS: in full; or, "
+        "faster, numbers that are rounded to 10 bits after the point (tf32) or to 7 (bf16), added "
+        "up in float32.",
+    ),
+    Option(
         "openmp",
         False,
         bool,
@@ -309,6 +317,7 @@ class Config:
     device: str
     gpu_check: bool
     gpu_graphs: bool
+    gpu_products: str
     most_plans: int
     random_generator: str
     on_unused_input: str

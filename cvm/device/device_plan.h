@@ -3,11 +3,12 @@
 #ifndef SYMCOMP_DEVICE_PLAN_H
 #define SYMCOMP_DEVICE_PLAN_H
 
+#include <Python.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICE_LAUNCH, DEVICE_COPY, DEVICE_CLEAR, DEVICE_LOOP };
+enum { DEVICE_LAUNCH, DEVICE_COPY, DEVICE_CLEAR, DEVICE_LOOP, DEVICE_LIBRARY };
 /* CUDA's names for entries of the last argument of a launch. */
 enum { LAUNCH_PARAMETERS = 1, LAUNCH_PARAMETERS_SIZE = 2 };
 static const int NO_HOST_MEMORY = -1;
@@ -34,10 +35,57 @@ typedef struct {
     int (*launch_graph)(void *made, void *stream);
     int (*drop_graph)(void *graph);
     int (*drop_made)(void *made);
+    int (*call)(void *function, const uint64_t *words, size_t n, void *stream);  /* see call_library */
 } DeviceFunctions;
 
-/* The address of a storage, and an offset, at a place in the parameters of a launch; of copies and clears, place
-   0 is the target, 1 the source. */
+/* A handle of a library (cuBLAS and the like), which has a stream; it is for one thread at a time. */
+typedef struct {
+    void *handle;
+    int (*set_stream)(void *handle, void *stream);
+    int (*set_workspace)(void *handle, void *memory, size_t nbytes);  /* NULL: there is none */
+    void *workspace;
+    size_t n_workspace;
+    void *stream;       /* the last one that was set */
+    PyThread_type_lock lock;
+} HandleData;
+
+static int set_stream(HandleData *h, void *stream)
+{
+    int code = h->set_stream(h->handle, stream);
+    if (code == 0 && h->set_workspace != NULL)  /* a new stream takes it away */
+        code = h->set_workspace(h->handle, h->workspace, h->n_workspace);
+    h->stream = code ? NULL : stream;
+    return code;
+}
+
+/* Functions of libraries have a handle, then only integers and pointers. The calling conventions of x86-64 and AArch64
+   give each of these a register or a place of 8 bytes, and leave what a function does not take to the caller: so one
+   type serves all. */
+enum { MOST_WORDS = 24 };
+#define WORDS_6 uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t
+typedef int (*LibraryFunction)(WORDS_6, WORDS_6, WORDS_6, WORDS_6);
+
+/* Call a function of a library: the first word is the address of the handle. */
+static int call_library(void *function, const uint64_t *words, size_t n, void *stream)
+{
+    HandleData *h = (HandleData *)(uintptr_t)words[0];
+    uint64_t w[MOST_WORDS] = {0};
+    int code = 0;
+    memcpy(w, words, n * sizeof(uint64_t));
+    w[0] = (uint64_t)(uintptr_t)h->handle;
+    PyThread_acquire_lock(h->lock, WAIT_LOCK);  /* the holder needs no GIL */
+    if (h->stream != stream)
+        code = set_stream(h, stream);
+    if (code == 0)
+        code = ((LibraryFunction)function)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10],
+                                           w[11], w[12], w[13], w[14], w[15], w[16], w[17], w[18], w[19],
+                                           w[20], w[21], w[22], w[23]);
+    PyThread_release_lock(h->lock);
+    return code;
+}
+
+/* The address of a storage, and an offset, at a place in the parameters of a launch, or of a function of a library;
+   of copies and clears, place 0 is the target, 1 the source. */
 typedef struct {
     size_t place;
     int storage;
@@ -52,7 +100,7 @@ typedef struct {
 
 typedef struct {
     int kind;
-    void *kernel;
+    void *kernel;                       /* or the function of a library */
     unsigned grid[3], block[3], shared;
     size_t parameters, n_parameters;    /* bytes, in those of the plan */
     int first_patch, n_patches;
@@ -109,7 +157,7 @@ static int enqueue_call(DeviceRun *run, const DeviceCall *c)
     int i;
     for (i = 0; i < c->n_patches; i++, patch++) {
         const uint64_t address = run->address[patch->storage] + (uint64_t)patch->offset;
-        if (c->kind == DEVICE_LAUNCH)
+        if (c->kind == DEVICE_LAUNCH || c->kind == DEVICE_LIBRARY)
             memcpy(given + patch->place, &address, sizeof(address));
         else
             place[patch->place] = address;
@@ -118,6 +166,8 @@ static int enqueue_call(DeviceRun *run, const DeviceCall *c)
         return run->functions->copy(place[0], place[1], c->nbytes, run->stream);
     if (c->kind == DEVICE_CLEAR)
         return run->functions->fill(place[0], 0, c->nbytes, run->stream);
+    if (c->kind == DEVICE_LIBRARY)
+        return run->functions->call(c->kernel, (const uint64_t *)given, size / sizeof(uint64_t), run->stream);
     extra[0] = (void *)(uintptr_t)LAUNCH_PARAMETERS;
     extra[1] = given;
     extra[2] = (void *)(uintptr_t)LAUNCH_PARAMETERS_SIZE;

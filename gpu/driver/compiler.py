@@ -16,13 +16,13 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from symcomp.codegen.compiler.driver import CompilerError, cache_directory, processors
 from symcomp.codegen.compiler.entry import CHECKSUM, checksum, is_trusted, make_in, seal
 from symcomp.gpu.errors import DeviceUnavailable
+from symcomp.gpu.libraries.finding import folders_of_wheels
 from symcomp.lazy import lazy_module
 
 futures = lazy_module("concurrent.futures")
@@ -117,7 +117,7 @@ class Nvcc:
 @cache
 def find_nvrtc() -> Nvrtc | None:
     """Return NVRTC of the wheel nvidia-cuda-nvrtc or of the system, if it is there."""
-    paths = [str(p) for folder in _folders_of_wheels() for p in sorted(folder.glob("libnvrtc.so*"))]
+    paths = [str(p) for folder in folders_of_wheels() for p in sorted(folder.glob("libnvrtc.so*"))]
     for path in [*paths, "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"]:
         try:
             return Nvrtc(path)
@@ -131,13 +131,6 @@ def find_nvcc() -> Nvcc | None:
     """Return nvcc, if it is on the path."""
     path = shutil.which("nvcc")
     return None if path is None else Nvcc(path)
-
-
-def _folders_of_wheels() -> list[Path]:
-    """Return the folders in which NVIDIA's wheels keep their libraries."""
-    spec = find_spec("nvidia")
-    places = [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
-    return [folder for place in places for folder in sorted(place.glob("**/lib"))]
 
 
 def find_compiler() -> Nvrtc | Nvcc:

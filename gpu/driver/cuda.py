@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, file_of
-from symcomp.cvm.machine import DeviceLibrary, DeviceMemory
+from symcomp.cvm.machine import DeviceLibrary, DeviceMemory, library_caller
 from symcomp.gpu.driver.compiler import cubins
 from symcomp.gpu.driver.interface import (
     FAULT_BYTES,
@@ -30,6 +30,7 @@ from symcomp.gpu.driver.interface import (
     DeviceEvent,
     Driver,
     MemoryInfo,
+    Result,
     Work,
 )
 from symcomp.gpu.driver.staging import Pending, Staging
@@ -59,7 +60,8 @@ def _pycuda() -> Any:
     return pycuda_driver
 
 
-# The types of cuLaunchKernel, cuMemcpyDtoDAsync and cuMemsetD8Async.
+# The types of cuLaunchKernel, cuMemcpyDtoDAsync and cuMemsetD8Async, and of what calls functions of
+# libraries.
 _PROTOTYPES = (
     ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3),
     ctypes.CFUNCTYPE(
@@ -67,6 +69,9 @@ _PROTOTYPES = (
     ),
     ctypes.CFUNCTYPE(
         ctypes.c_int, ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, ctypes.c_void_p
+    ),
+    ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
     ),
 )
 
@@ -99,6 +104,7 @@ class _Library:
             ours: _address(getattr(self._library, name)) for ours, name in _FUNCTIONS.items()
         }
         self.enqueuing = tuple(self.addresses[name] for name in ("launch", "copy", "fill"))
+        self.enqueuing += (library_caller(),)
 
     def context(self) -> int:
         """Return the context of this thread; 0: it has none."""
@@ -216,7 +222,6 @@ class CudaDriver(Driver):
         self.arch = "sm_{}{}".format(*card.compute_capability())
         self.context = card.retain_primary_context()
         self.context.push()
-        self.lock = threading.RLock()
         self.stream = drv.Stream(1)  # CU_STREAM_NON_BLOCKING
         self._library, self._process = _Library(), os.getpid()
         self._own = self._library.context()
@@ -259,10 +264,14 @@ class CudaDriver(Driver):
         self.counters.launches += work.native.launches
         self.counters.within += work.native.copied
         timed = self._timed(work)
-        launch, copy, fill = map(_address, timed)
-        code, call = work.native.enqueue((launch, copy, fill), int(self.stream.handle), bases)
+        functions = tuple(map(_address, timed))
+        code, call = work.native.enqueue(functions, int(self.stream.handle), bases)
         if code:
             self.refuse(work, code, call)
+
+    @_in_context
+    def in_context(self, function: Callable[..., Result], *given: Any) -> Result:
+        return function(*given)
 
     def message(self, code: int) -> str:
         return self._library.message(code)

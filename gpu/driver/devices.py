@@ -22,8 +22,9 @@ def _begin_anew() -> None:
     """Replace locks that another thread may have held when the process was forked."""
     global _lock
     _lock = threading.Lock()
-    Emulator.lock = threading.RLock()
+    Emulator.common_lock = threading.RLock()
     for name, (_, driver) in _drivers.items():
+        driver.lock = Emulator.common_lock if is_emulator(name) else threading.RLock()
         if not is_emulator(name):
             driver.queue.address = 0  # CUDA does not work here
 

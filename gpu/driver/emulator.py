@@ -23,7 +23,7 @@ import numpy as np
 from symcomp.codegen.compiler.driver import Target, load_all, target
 from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.config import config
-from symcomp.cvm.machine import DeviceLibrary, DeviceMemory
+from symcomp.cvm.machine import DeviceLibrary, DeviceMemory, library_caller
 from symcomp.gpu.driver.interface import FAULT_WORDS, DeviceEvent, Driver, MemoryInfo, Work
 from symcomp.gpu.driver.timeline import CURRENT, KINDS, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
@@ -143,8 +143,8 @@ class Emulator(Driver):
     """
 
     #: Fibers, what kernels call shared memory, and the batch in which the machine records are one
-    #: for all threads of the host; and emulators wait for each other.
-    lock = threading.RLock()
+    #: for all threads of the host; and emulators wait for each other: so one lock is for all.
+    common_lock = threading.RLock()
 
     def __init__(
         self, lazy: bool = True, order: int = 0, keeps_blocks: bool = False, number: int = 0
@@ -152,6 +152,7 @@ class Emulator(Driver):
         super().__init__()
         self.name, self.arch = f"emu{number or ''}", "emu"
         self.lazy, self.order = lazy, order
+        self.lock, self.library_paths = self.common_lock, {}
         self._queue: deque[tuple[Callable[[], Any], Any]] = deque()
         self._fault = np.zeros(FAULT_WORDS, "int64")
         self._kernels: dict[str, _Kernel] = {}
@@ -235,6 +236,7 @@ class Emulator(Driver):
         timeline = CURRENT.get()
         batch = _Batch(self, self._library, timeline)
         functions = tuple(self._library.machine[name] for name in ("launch", "copy", "fill"))
+        functions += (library_caller(),)
         code, call = work.native.enqueue(functions, batch.address, bases)
         if code:
             self.refuse(work, code, call)

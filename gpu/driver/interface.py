@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,9 +18,12 @@ from symcomp.cvm.machine import (
     DevicePlan,
     DevicePool,
     DeviceStream,
+    LibraryHandle,
 )
 from symcomp.errors import IndexOutOfRangeError
 from symcomp.gpu.errors import DeviceError, DeviceMemoryError
+
+Result = TypeVar("Result")
 
 # The words of a fault: ticket, unused, value and bound, as 64-bit integers.
 FAULT_WORDS, FAULT_BYTES = 4, 32
@@ -83,6 +87,24 @@ class Tickets:
         )
 
 
+class Library(Protocol):
+    """A library of NVIDIA's with a handle for one device, as plans and drivers see it.
+
+    Attributes
+    ----------
+    handle : LibraryHandle
+        The first argument of its functions.
+    """
+
+    handle: LibraryHandle
+
+    def address(self, function: str) -> int:
+        """Return the address of a function."""
+
+    def message(self, code: int) -> str:
+        """Return what an error of a function means."""
+
+
 class Work(Protocol):
     """The calls of a plan, as a driver sees them (``NativePlan``).
 
@@ -90,18 +112,14 @@ class Work(Protocol):
     ----------
     labels : list of str
         Of the calls, for messages.
+    library_of : dict of int to Library
+        By the number of the call.
     native : DevicePlan
     """
 
     labels: list[str]
+    library_of: dict[int, Library]
     native: DevicePlan
-
-    def enqueue(
-        self, functions: tuple[int, int, int], stream: int, bases: list[int]
-    ) -> tuple[int, int]:
-        """Enqueue the calls by these functions (cuLaunchKernel, cuMemcpyDtoDAsync,
-        cuMemsetD8Async); return 0, or the code of an error and the number of its call.
-        """
 
     def each_call(self) -> Iterator[Any]:
         """Yield all work in the order in which it is enqueued, with its ``kind``, ``label`` and
@@ -123,6 +141,12 @@ class Driver(ABC):
         Where the machine enqueues plans.
     counters : DeviceCounters
     tickets : Tickets
+    libraries : dict of str to Library or None
+        By name, as far as asked for; None: it is missing.
+    library_paths : dict of str to str, or None
+        The files of libraries; None: those of this machine.
+    lock : RLock
+        Of what one thread does at a time.
     """
 
     name: str
@@ -132,6 +156,9 @@ class Driver(ABC):
 
     def __init__(self) -> None:
         self.counters, self.tickets = DeviceCounters(), Tickets()
+        self.libraries: dict[str, Library | None] = {}
+        self.library_paths: dict[str, str] | None = None
+        self.lock = threading.RLock()
 
     def open(
         self, library: DeviceLibrary, keeps_blocks: bool = True, is_recorded: bool = False
@@ -139,6 +166,10 @@ class Driver(ABC):
         """Give the machine the functions of the driver; see ``DevicePool`` and ``DeviceStream``."""
         self.pool = DevicePool(library, self.counters, self.refuse_memory, keeps_blocks)
         self.queue = DeviceStream(self, library, self.counters, is_recorded)
+
+    def in_context(self, function: Callable[..., Result], *given: Any) -> Result:
+        """Call a function of a library in any thread, for this device."""
+        return function(*given)
 
     def allocate(self, nbytes: int, what: str = "an array") -> DeviceMemory:
         """Return device memory; see ``DevicePool.allocate``."""
@@ -156,7 +187,8 @@ class Driver(ABC):
     def refuse(self, work: Work, code: int, call: int) -> NoReturn:
         """Raise the error of a call of a plan that cannot be enqueued."""
         label = work.labels[call] if call >= 0 else ""
-        raise DeviceError(f"{label or 'kernel'} on {self.name}: {self.message(code)}")
+        said = work.library_of.get(call, self).message(code)
+        raise DeviceError(f"{label or 'kernel'} on {self.name}: {said}")
 
     @abstractmethod
     def message(self, code: int) -> str:

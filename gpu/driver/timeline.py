@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from symcomp.gpu.driver.interface import Driver
 
 # The kinds of the calls of plans.
-KINDS = {"launch": "kernel", "copy": "copy", "clear": "clear"}
+KINDS = {"launch": "kernel", "copy": "copy", "clear": "clear", "library": "library"}
 # The most events that are kept: the last ones.
 MOST_EVENTS = 1 << 16
 
@@ -28,13 +28,13 @@ class Timed(NamedTuple):
     Attributes
     ----------
     device : str
-    kind : {"kernel", "to device", "to host", "copy", "clear"}
+    kind : {"kernel", "library", "to device", "to host", "copy", "clear"}
     label : str
         The op and its line; empty for copies.
     start, duration : int
         In nanoseconds, by the clock of ``time.perf_counter_ns``.
     nbytes : int
-        Copied; of kernels the sizes of their arrays.
+        Copied; of kernels, and of calls of libraries, the sizes of their arrays.
     """
 
     device: str

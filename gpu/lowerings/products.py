@@ -11,6 +11,7 @@ import numpy as np
 from symcomp.core.node import Apply
 from symcomp.errors import ShapeError
 from symcomp.gpu.kernels.products import WORK, ProductOperands, plan_product
+from symcomp.gpu.libraries.cublas import plan_by_cublas
 from symcomp.gpu.lowerings.contract import DeviceLowering
 from symcomp.gpu.lowerings.views import shadow_of
 from symcomp.gpu.planner import Operand, Planner
@@ -49,7 +50,8 @@ def _product(
             "be equal"
         )
     z = planner.new(a.dtype, shape)
-    plan_product(planner, z, a, b, scaled)
+    if not plan_by_cublas(planner, z, a, b, scaled):
+        plan_product(planner, z, a, b, scaled)
     return z
 
 

@@ -25,6 +25,7 @@ from symcomp.config import config
 from symcomp.cvm.blas_library import library_of_numpy
 from symcomp.gpu.driver.compiler import find_nvcc, find_nvrtc
 from symcomp.gpu.driver.cuda import describe_cards
+from symcomp.gpu.libraries.finding import found_and_missing
 from symcomp.profiling.text import size
 
 SUMMARY = "tell versions, compiler, BLAS, threads, SIMD, GPU, cache and options with their origins"
@@ -128,6 +129,7 @@ def devices() -> Iterator[tuple[str, str]]:
     nvrtc, nvcc = find_nvrtc(), find_nvcc()
     yield "NVRTC", "none (pip install symcomp[cuda])" if nvrtc is None else nvrtc.path
     yield "nvcc", "none" if nvcc is None else f"{nvcc.version}, {nvcc.path}"
+    yield from found_and_missing()
     yield "PyCUDA", _version_of("pycuda")
 
 

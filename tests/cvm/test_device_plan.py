@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from symcomp.cvm.machine import DevicePlan
+from symcomp.cvm.machine import DevicePlan, LibraryHandle, library_caller
 
 UNSIGNED, POINTER = ctypes.c_uint, ctypes.c_void_p
 Launch = ctypes.CFUNCTYPE(
@@ -27,7 +27,7 @@ class Driver:
         self.functions = Launch(self.launch), Copy(self.copy), Fill(self.fill)
         self.addresses: tuple[int, ...] = tuple(
             ctypes.cast(f, POINTER).value or 0 for f in self.functions
-        )
+        ) + (library_caller(),)
 
     def _note(self, *what: Any) -> int:
         self.seen.append(what)
@@ -126,6 +126,9 @@ def test_the_first_error_ends_a_run() -> None:
         ([repeated(1, 1, [(0, (0, 0), (5, 0), 1)])], [(0, 0)]),
         ([], [(1, 0)]),  # no such base
         ([moved("sort", [], 1)], []),
+        ([("library", 1, ONE, ONE, 0, b"", [], 0, (0, 0), [])], []),  # no handle
+        ([("library", 1, ONE, ONE, 0, bytes(12), [], 0, (0, 0), [])], []),  # no whole words
+        ([("library", 1, ONE, ONE, 0, bytes(200), [], 0, (0, 0), [])], []),  # too many
     ],
 )
 def test_plans_are_checked(calls: Any, origins: Any) -> None:
@@ -137,3 +140,56 @@ def test_each_base_needs_an_address() -> None:
     plan = DevicePlan([], [(0, 0)], 1)
     with pytest.raises(ValueError, match="a plan of 1 bases is given 2 addresses"):
         plan.enqueue(Driver().addresses, STREAM, [1, 2])
+
+
+WORDS = [ctypes.c_uint64] * 4
+Function = ctypes.CFUNCTYPE(ctypes.c_int, *WORDS, ctypes.c_int, ctypes.c_int64)
+SetStream = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, POINTER)
+SetWorkspace = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, POINTER, ctypes.c_size_t)
+
+
+class Library:
+    """A library that writes down its calls."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+        self.codes: dict[Any, int] = {}
+        self.functions = tuple(f(self._note) for f in (Function, SetStream, SetWorkspace))
+        addresses = [ctypes.cast(f, POINTER).value or 0 for f in self.functions]
+        self.function = addresses[0]
+        self.handle = LibraryHandle(7, *addresses[1:], 4096, 512)
+
+    def _note(self, *words: int) -> int:
+        self.seen.append(words)
+        return self.codes.get(words, 0)
+
+    def calls(self, n: int) -> DevicePlan:
+        """Return a plan of calls, which are given an address in the base 1."""
+        words = struct.pack("4Qqq", self.handle.address, 0, 4, 2**64 - 1, -6, -7)
+        call = ("library", self.function, ONE, ONE, 0, words, [(8, 1, 5)], 0, (0, 0), [])
+        return DevicePlan([call] * n, [(0, 0), (1, 100)], 2)
+
+
+CALL = (7, 1105, 4, 2**64 - 1, -6, -7)
+OTHER_STREAM = 50
+
+
+def test_functions_of_libraries_on_streams_by_turns() -> None:
+    library, functions = Library(), Driver().addresses
+    plan = library.calls(2)
+    for stream in (STREAM, STREAM, OTHER_STREAM):
+        assert plan.enqueue(functions, stream, [0, 1000]) == (0, -1)
+    space = (7, 4096, 512)  # a handle loses its workspace with its stream
+    of_first, of_second = [(7, STREAM), space, *[CALL] * 4], [(7, OTHER_STREAM), space, *[CALL] * 2]
+    assert library.seen == of_first + of_second
+
+
+@pytest.mark.parametrize("at", [CALL, (7, STREAM), (7, 4096, 512)])
+def test_the_first_error_of_a_library(at: Any) -> None:
+    library, functions = Library(), Driver().addresses
+    plan = library.calls(3)
+    library.codes[at] = 3
+    assert plan.enqueue(functions, STREAM, [0, 1000]) == (3, 0)
+    library.codes.clear()
+    assert plan.enqueue(functions, STREAM, [0, 1000]) == (0, -1)
+    assert library.seen[-4:].count(CALL) >= 3
