@@ -62,6 +62,14 @@ def _masked(x: Any, y: Any, mask: Any, sets: bool) -> Any:
     """
     lengths = shape_tuple(x)[: mask.ndim]
     checked = T.specify_shape(mask, [n if isinstance(n, int) else None for n in lengths])
+    unknown = [
+        axis
+        for axis, n in enumerate(lengths)
+        if not isinstance(n, int) or mask.type.shape[axis] is None
+    ]
+    if unknown:
+        same = [T.eq(T.shape_i(mask, axis), T.shape_i(x, axis)) for axis in unknown]
+        checked = T.Assert("boolean index: a length is not that of x", IndexError)(checked, *same)
     where = T.dimshuffle(checked, *range(mask.ndim), *["x"] * (x.ndim - mask.ndim))
     return T.switch(where, y if sets else x + y, x)
 

@@ -62,6 +62,16 @@ def test_parts_and_joins():
     compare([x, sizes], pt.repeat(x, sizes, axis=0), [A, counts])
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (1, 3)])
+def test_masks_that_are_too_long(shape):
+    x, mask = pt.dmatrix("x"), pt.tensor("mask", dtype="bool", shape=(None,))
+    f = pytensor.function([x, mask], pt.inc_subtensor(x[mask], 1.0), mode="SYMCOMP")
+    long = np.array([True, False, True])
+    np.testing.assert_array_equal(f(np.zeros((3, 2)), long)[:, 0], [1, 0, 1])
+    with pytest.raises(IndexError, match="boolean index"):
+        f(np.zeros(shape), long)
+
+
 def test_permutations_of_rows():
     x, rows, one = pt.dmatrix("x"), pt.lmatrix("rows"), pt.ivector("one")
     outputs = [
