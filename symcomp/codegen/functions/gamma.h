@@ -209,6 +209,10 @@ SLOW double g_psi_of_sum(double x, double h)
         double inverse = 1 / fmin(x, HUGE_SIZE), square = inverse * inverse;
         return log(x) - (0.5 * inverse + square * HORNER(STIRLING_PSI_DOUBLES, square));
     }
+    if (x >= 8) {
+        double inverse = 1 / x, square = inverse * inverse;
+        return log(x) - (0.5 * inverse + square * HORNER(STIRLING_PSI_MORE, square));
+    }
     double sum = 0, rest = 0;
     while (x > 2.5) {
         x -= 1;

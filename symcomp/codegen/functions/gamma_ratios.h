@@ -47,12 +47,12 @@ SLOW double g_ratio(pair x, pair y, pair difference)
 /* At two poles the limit for a fixed x - y. */
 SLOW double g_gamma_ratio(double x, double y) { return g_ratio(p_of(x), p_of(y), p_sum(x, -y)); }
 
-/* x (x + 1) ... (x + n - 1) for whole n: the exact product, rounded once. */
-SLOW double g_of_factors(double x, double n)
+/* x (x + 1) ... (x + n - 1) for whole n. */
+SLOW pair p_of_factors(double x, double n)
 {
     pair product = p_of(x);
     for (double k = 1; k < n; k++) product = p_mul(product, p_sum(x, k));
-    return product.hi;
+    return product;
 }
 
 /* gamma(x + h) / gamma(x), with x + h not rounded; at two poles the limit. */
@@ -60,7 +60,7 @@ SLOW double g_poch(double x, double h)
 {
     if (h == 0 && !isnan(x)) return 1;
     int in_range = x > 1 / HUGE_SIZE && x < HUGE_SIZE;
-    if (in_range && h >= 1 && h <= FEW_FACTORS && h == rint(h)) return g_of_factors(x, h);
+    if (in_range && h >= 1 && h <= FEW_FACTORS && h == rint(h)) return p_of_factors(x, h).hi;
     return g_ratio(p_sum(x, h), p_of(x), p_of(h));
 }
 
@@ -125,6 +125,14 @@ SLOW double g_log_of_factors(double x, double n)
     return fabs(z) >= n - 1 && isfinite(z) ? z : NAN;
 }
 
+/* The same for a product near 1, with twice the digits. */
+SLOW double g_log_of_exact_factors(double x, double n)
+{
+    pair product = p_of_factors(x, n);
+    double z = product.hi;
+    return z > 0.5 && z < 2 ? log1p((z - 1) + product.lo) : log(z) + product.lo / z;
+}
+
 /* The difference of the logarithms of gamma for x > y + 2 >= 3, or NAN where much of it cancels. */
 SLOW double g_log_ratio_apart(pair x, double y)
 {
@@ -136,7 +144,11 @@ SLOW double g_log_poch(double x, double h)
 {
     if (h == 0 && !isnan(x)) return 0;
     double z = NAN;
-    if (x > 0 && h >= 1 && h <= MOST_FACTORS && h == rint(h)) z = g_log_of_factors(x, h);
+    if (x > 0 && h >= 1 && h <= MOST_FACTORS && h == rint(h)) {
+        z = g_log_of_factors(x, h);
+        if (isnan(z) && x > 1 / HUGE_SIZE && h <= EXACT_FACTORS)
+            z = g_log_of_exact_factors(x, h);
+    }
     if (isnan(z) && x >= 1 && h >= 2 && h < VAST_SIZE) z = g_log_ratio_apart(p_sum(x, h), x);
     return isnan(z) ? g_log_abs_ratio(p_sum(x, h), x, p_of(h)) : z;
 }

@@ -43,8 +43,8 @@ EXP_RANGE = 23
 # From VAST on, the difference of two arguments alone decides.
 HUGE, VAST = 2.0**200, 1e150
 # Ratios of gamma functions whose arguments differ by a whole number up to these are products: in
-# double-double, and in double where only the logarithm is needed.
-FEW_FACTORS, MOST_FACTORS = 4, 64
+# double-double; in double-double for a logarithm near 0; and in double for other logarithms.
+FEW_FACTORS, EXACT_FACTORS, MOST_FACTORS = 4, 16, 64
 # Beyond, the gamma function is 0 or infinite.
 GAMMA_END = 190
 # Temme's expansion is used for k from the first on where abs(x / k - 1) is below the second; the
@@ -83,7 +83,9 @@ def gamma_tables() -> str:
         *_series("STIRLING", stirling, 7),
         *_series("STIRLING_PSI", stirling_psi, 7),
         doubles("STIRLING_DOUBLES", map(float, stirling[:9])),
+        # Enough terms from 16, and from 8 on.
         doubles("STIRLING_PSI_DOUBLES", map(float, stirling_psi[:9])),
+        doubles("STIRLING_PSI_MORE", map(float, stirling_psi[:15])),
         doubles("LOG_GAMMA_NEAR", fitted.LOG_GAMMA),
         doubles("GAMMA_NEAR", fitted.GAMMA),
         doubles("PSI_NEAR", fitted.PSI),
@@ -115,6 +117,7 @@ def _constants() -> list[str]:
         *(f"#define {name} {float(value).hex()}" for name, value in numbers.items()),
         f"#define LOG_FIRST {LOG_FIRST}",
         f"#define FEW_FACTORS {FEW_FACTORS}",
+        f"#define EXACT_FACTORS {EXACT_FACTORS}",
         f"#define MOST_FACTORS {MOST_FACTORS}",
         f"#define EXP_RANGE {EXP_RANGE}",
     ]
