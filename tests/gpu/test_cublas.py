@@ -211,7 +211,7 @@ def test_in_loops_and_profiles(cublas: Any, emu: Emulator) -> None:
     states, _ = symcomp.scan(lambda row, h: T.tanh(T.dot(w, h) + row), x, T.zeros(4, "float32"))
     outputs = [states, *symcomp.grad(T.sqr(states).sum(), [w, x])]
     before = cublas.fake_calls()
-    with config.change_flags(gpu_graphs=False):  # these would repeat calls without the library
+    with config.change_flags(gpu_graphs=False):  # a graph repeats calls without the library
         f = check_loops([w, x], outputs, [array(4, 4), array(6, 4)])
     assert cublas.fake_calls() - before == 3 * 2 * 6
     timeline = Timeline()
