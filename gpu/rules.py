@@ -234,7 +234,6 @@ class _Mover:
         placement = place(self.order, self.graph.outputs)
         levels: dict[Apply, int] = {}
         keys: dict[Apply, Any] = {}
-        groups: dict[Any, list[Apply]] = {}
         for node in self.order:
             moved = self.kinds[node] != HOST
             keys[node] = (self.devices[node], placement[node]) if moved else None
@@ -251,14 +250,36 @@ class _Mover:
                 # Nodes with inputs from the host alone may join any region.
                 level = max(level, levels[maker] + (keys[maker] is not None and not same))
             levels[node] = level
-            if moved:
-                groups.setdefault((level, keys[node]), []).append(node)
+        self._wait_for_users(levels, keys)
+        groups: dict[Any, list[Apply]] = {}
+        for node in self.order:
+            if keys[node] is not None:
+                groups.setdefault((levels[node], keys[node]), []).append(node)
         ordered = sorted(groups.items(), key=lambda item: item[0][0])
         return [
             (nodes, key[1][0])
             for key, nodes in ordered
             if any(self._is(node, DEVICE) for node in nodes)
         ]
+
+
+    def _wait_for_users(self, levels: dict[Apply, int], keys: dict[Apply, Any]) -> None:
+        """Move nodes whose values are needed by later regions alone, of the same place, to the first
+        of these: there is one region less, if no others are left.
+        """
+        for node in reversed(self.order):
+            clients = [client for z in node.outputs for client in self.graph.clients[z]]
+            if keys[node] is None or not clients:
+                continue
+            if all(self._takes_there(user, i, keys, keys[node]) for user, i in clients):
+                levels[node] = max(levels[node], min(levels[user] for user, _ in clients))
+
+    def _takes_there(self, user: Any, i: int, keys: dict[Apply, Any], key: Any) -> bool:
+        """Tell whether a client is a node with this key that takes its input ``i`` on the device."""
+        if user == "output" or keys[user] != key:
+            return False
+        lowering = lowering_of(user) if self._is(user, DEVICE) else None
+        return lowering is None or i not in lowering.on_host(user)
 
 
 def _origin(x: Variable) -> Variable:

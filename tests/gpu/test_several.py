@@ -86,7 +86,10 @@ def test_a_function_of_two_devices(pair: Pair) -> None:
     a, b = symcomp.shared(numbers(3, 3), device="emu"), symcomp.shared(numbers(3), device="emu1")
     z = T.tanh(T.dot(T.exp(a).transfer("emu1"), b)).sum()
     f = symcomp.function([], [z, *symcomp.grad(z, [a, b])])
-    copies = [node for node in f.maker.fgraph.toposort() if isinstance(node.op, ToHost)]
+    nodes = f.maker.fgraph.toposort()
+    regions = [node.op for node in nodes if isinstance(node.op, gpu.DeviceGraph)]
+    assert [region.device for region in regions] == ["emu", "emu1"]
+    copies = [node for node in nodes if isinstance(node.op, ToHost)]
     assert all(client == "output" for node in copies
                for client, _ in f.maker.fgraph.clients[node.outputs[0]])  # fmt: skip
     for driver in pair:
