@@ -262,9 +262,8 @@ class _Mover:
             if any(self._is(node, DEVICE) for node in nodes)
         ]
 
-
     def _wait_for_users(self, levels: dict[Apply, int], keys: dict[Apply, Any]) -> None:
-        """Move nodes whose values are needed by later regions alone, of the same place, to the first
+        """Move nodes whose values are needed by later regions of the same place alone to the first
         of these: there is one region less, if no others are left.
         """
         for node in reversed(self.order):
@@ -275,7 +274,7 @@ class _Mover:
                 levels[node] = max(levels[node], min(levels[user] for user, _ in clients))
 
     def _takes_there(self, user: Any, i: int, keys: dict[Apply, Any], key: Any) -> bool:
-        """Tell whether a client is a node with this key that takes its input ``i`` on the device."""
+        """Tell whether a client is a node with this key, and takes input ``i`` on the device."""
         if user == "output" or keys[user] != key:
             return False
         lowering = lowering_of(user) if self._is(user, DEVICE) else None
