@@ -6,6 +6,8 @@ import math
 import numpy as np
 import pytest
 
+import symcomp
+import symcomp.tensor as T
 from symcomp.codegen.kernel import kernel_of
 from symcomp.codegen.loops.nests import reduced_axes
 from symcomp.ops.elementwise.elemwise import ROWS
@@ -244,3 +246,25 @@ def test_stretched_along_reduced_axes_only_in_part_is_refused():
     formula = Formula(("float64",) * 2, (), steps, (Result(3),))
     assert kernel_of(formula, [(False, False), (True, False)]) is None
     assert kernel_of(formula, [(False, False), (False, False)]) is not None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(0,), (7,), (500,), (3, 40), (40, 3), (2, 1100)])
+def test_sums_chosen_by_truths_are_those_chosen_by_numbers(dtype, shape):
+    """Truths are made wider in loops over sums; the order of the sums is the same."""
+    rng = np.random.default_rng(len(shape))
+    x = T.tensor(dtype=dtype, shape=(None,) * len(shape))
+    truths = T.tensor(dtype="bool", shape=x.type.shape)
+    numbers = T.tensor(dtype="int64", shape=x.type.shape)
+    value, chosen = rng.normal(size=shape).astype(dtype), rng.random(shape) < 0.5
+    for axis in (None, *range(len(shape))):
+        sums = [
+            T.sum(T.switch(c, T.exp(x), -x), axis=axis, acc_dtype=dtype)
+            for c in (truths, T.neq(numbers, 0))
+        ]
+        f = symcomp.function([x, truths], sums[0])
+        g = symcomp.function([x, numbers], sums[1])
+        found = f(value, chosen)
+        np.testing.assert_array_equal(found, g(value, chosen.astype(np.int64)))
+        every = np.where(chosen, np.exp(value), -value).astype(np.float64)
+        np.testing.assert_allclose(found, every.sum(axis), rtol=1e-4, atol=1e-4)
