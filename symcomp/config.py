@@ -202,8 +202,8 @@ OPTIONS = (
         "full",
         ("full", "tf32", "bf16"),
         "How functions that are compiled now multiply float32 on cards by cuBLAS: in full; or, "
-        "faster, numbers that are rounded to 10 bits after the point (tf32) or to 7 (bf16), added "
-        "up in float32.",
+        "faster, numbers that may be rounded to 10 bits after the point (tf32) or to 7 (bf16), "
+        "added up in float32.",
     ),
     Option(
         "openmp",
