@@ -66,7 +66,7 @@ def _applied(op: Any, arguments: list[Any]) -> Any:
         function = np.frompyfunc(SCALARS[op.scalar.name], len(arguments), 1)
         return function(*arguments)
     if isinstance(op, Reduce):
-        reduction = {"sum": np.add, "prod": np.multiply}[op.reduction.name]
+        reduction = {"sum": np.add, "prod": np.multiply, "max": np.maximum}[op.reduction.name]
         return reduction.reduce(arguments[0], axis=op.axes)
     if isinstance(op, DimShuffle | Subtensor) and len(arguments) == 1:
         return op.perform(arguments[0])

@@ -8,6 +8,7 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.scalar_logic import switch
+from symcomp.ops.nnet.softmax import LogSoftmax, Softmax, WeightedSoftmax
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
@@ -15,9 +16,11 @@ from symcomp.rewrite.stabilize.logarithms import split_exponentials
 from symcomp.rewrite.stabilize.products import exponential_weights
 from symcomp.rewrite.views import (
     Product,
+    Sum,
     as_product,
     as_sum,
     call,
+    puts_back,
     rearranged,
     same,
     scaled,
@@ -158,4 +161,28 @@ def _share(x: Any, y: Any, ratio: float) -> Any:
     return call("share", x, y if ratio == 1 else y + math.log(ratio))
 
 
-MEAN_RULES = RuleSet([weighted_mean, shares])
+@rule(
+    Softmax, LogSoftmax, WeightedSoftmax,
+    why="differences to the largest element are rounded, and softmax subtracts it anyway",
+)  # fmt: skip
+def softmax_of_shifted(node: Apply, graph: Any) -> Any:
+    """softmax(c x - c max(x)) -> softmax(c x), the maximum along its axes; likewise log_softmax and
+    weighted softmax
+    """
+    x, *weights = node.inputs
+    axes = node.op.lines
+    s = as_sum(x)
+    for top, c in s.pairs() if len(s.terms) > 1 else ():
+        inner, views = through_views(top)
+        largest = computed_by(inner, Reduce)
+        if largest is None or largest.op.reduction.name != "max" or largest.op.axes != axes:
+            continue
+        rest = s.plus(Sum(0.0, {top: -c}))
+        of = as_sum(largest.inputs[0])
+        if rest.plus(of.times(c)).terms or not puts_back(views, axes, x.ndim):
+            continue
+        return node.op(sum_of(rest.constant, rest.pairs(), x), *weights)
+    return None
+
+
+MEAN_RULES = RuleSet([weighted_mean, shares, softmax_of_shifted])

@@ -39,6 +39,7 @@ def weighted(x, axis):
 FUNCTIONS = {
     "softmax": lambda x, axis: T.nnet.softmax(x, axis=axis),
     "written softmax": softmax_of,
+    "shifted softmax": lambda x, axis: softmax_of(x - x.max(axis=axis, keepdims=True), axis),
     "log_softmax": lambda x, axis: T.nnet.log_softmax(x, axis=axis),
     "written log_softmax": lambda x, axis: T.log(softmax_of(x, axis)),
     "logsumexp": lambda x, axis: T.logsumexp(x, axis=axis),
@@ -56,6 +57,7 @@ SOFT = "fnf nnf fnf nnn ffn ffn nnn nnn"
 LOG = "-n- nn- -n- nnn --n --n nnn nnn"
 EXPECTED = {
     "softmax": SOFT, "written softmax": SOFT, "weighted softmax": SOFT,
+    "shifted softmax": SOFT,
     "log_softmax": LOG, "written log_softmax": LOG,
     "logsumexp": "+ + + n + + - n", "written logsumexp": "+ + + n + + - n",
     "weighted logsumexp": "+ + + n + + - n", "one label": "- n - n - - n n",

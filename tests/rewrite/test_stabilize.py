@@ -115,6 +115,11 @@ CASES = [
     case("softmax", lambda x: T.exp(x) / T.sum(T.exp(x), axis=1, keepdims=True), (M,), "Softmax"),
     case("softmax", lambda x: T.exp(x) / T.sum(T.exp(x)), (M,), "WeightedSoftmax second",
          note="both axes"),
+    case("softmax_of_shifted", lambda x: T.softmax(x - T.max(x, axis=1, keepdims=True), axis=1),
+         (M,), "Softmax", checks_shapes=False),
+    case("softmax_of_shifted",
+         lambda x: T.log_softmax(3 * x - 3 * T.max(x, axis=0, keepdims=True), axis=0),
+         (M,), "LogSoftmax mul", checks_shapes=False, note="multiple"),
     case("xlogx", lambda x: 3.0 * x * T.log(x), (X,), "mul xlogx"),
     case("over_argument", lambda x: T.sin(x) / x, (SIGNED,), "spherical_jn"),
     case("over_argument", lambda x: T.expm1(2 * x) / x, (SIGNED,), "exp_moment mul mul",
@@ -304,6 +309,9 @@ HARD = {
     "log sum exp": (lambda x: T.log(T.sum(T.exp(x))), LARGE),
     "log mean exp": (lambda x: T.log(T.mean(T.exp(x))), LARGE),
     "softmax": (lambda x: T.exp(x) / T.sum(T.exp(x)), LARGE),
+    "shifted softmax": (
+        lambda x: T.exp(x - T.max(x)) / T.sum(T.exp(x - T.max(x))), np.array([36.5, 1.1, -0.4])
+    ),
     "log softmax": (lambda x: T.log(T.exp(x) / T.sum(T.exp(x))), LARGE),
     "variance": (lambda x: T.mean(x**2) - T.mean(x) ** 2, 1e8 + np.array([1.0, 2.0, 4.0])),
 }  # fmt: skip

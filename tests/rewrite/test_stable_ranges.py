@@ -62,6 +62,7 @@ ELEMENTWISE = {
     "(x**2 + y**2)**1.5": (PAIRS, 6),
     "sqrt(x / y)": (PAIRS, 4),
     "x**2 / y**2": (PAIRS, 6),
+    "1 / x**3": (REAL, 6),
     "x * y / z": (TRIPLES, 4),
     "x / (y * z)": (TRIPLES, 4),
     "x**2 * y / z": (TRIPLES, 6),

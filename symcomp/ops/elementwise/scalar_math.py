@@ -213,18 +213,25 @@ def divmod(x: Any, y: Any) -> tuple[TensorVariable, TensorVariable]:
 def _power_of_y(x: Any, y: Any, z: Any, g: Any) -> Any:
     # y x^(y-1), with 0 for y = 0 even at x = 0.
     slope = lowered_power(x, y) if _rounds_below(z, y) else _pow(x, y - 1)
+    known = _data(y)
+    if known is not None and np.all(known != 0):
+        return g * y * slope
     return _where(_equal(y, 0), 0 * z, g * y * slope)
+
+
+def _data(y: Any) -> Any:
+    """Return the array of a constant, also with its axes rearranged; else None."""
+    while y.owner is not None and isinstance(y.owner.op, DimShuffle):
+        y = y.owner.inputs[0]
+    return y.data if isinstance(y, TensorConstant) else None
 
 
 def _rounds_below(z: Any, y: Any) -> bool:
     """Tell where y - 1 may be rounded, where z is x^y: x^(y-1) would multiply that error."""
     if z.dtype != "float64" or y.dtype != "float64":
         return False
-    while y.owner is not None and isinstance(y.owner.op, DimShuffle):
-        y = y.owner.inputs[0]
-    if not isinstance(y, TensorConstant):
-        return True
-    return bool(np.any((y.data < 0.5) & (y.data != np.floor(y.data))))
+    known = _data(y)
+    return known is None or bool(np.any((known < 0.5) & (known != np.floor(known))))
 
 
 lowered_power = scalar(
