@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from math import gcd
 from typing import Any
@@ -19,7 +20,7 @@ from symcomp.codegen.cuda.elementwise import (
 )
 from symcomp.codegen.cuda.reductions import ALONE, ReductionShape, kernel_of, stages_of
 from symcomp.codegen.cuda.text import CudaKernel, has_text
-from symcomp.codegen.functions.c_scalars import C_TYPES, scalar_text
+from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, scalar_text
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
 from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of
 from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, nonempty, reduced_axes
@@ -38,7 +39,6 @@ from symcomp.gpu.planner import (
 from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
 from symcomp.ops.formulas.formula import Formula, Result, Step
 
-COMPLEX = ("complex64", "complex128")
 # Parameters of a kernel have 4 KiB, which these numbers of arrays and axes always fit.
 MOST_ARRAYS, MOST_AXES, MOST_BYTES = 32, 10, 4000
 # More elements of one access, or steps that compute them, take too many registers.
@@ -73,8 +73,8 @@ def nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> NestSequence |
     whole = [nest for nest in nests if nest is not None]
     if len(whole) < len(nests) or any(len(n.stretched) > MOST_ARRAYS for n in whole):
         return None
-    dropped = tuple(result.dropped for result in formula.results)
-    return NestSequence(form, dropped, tuple(parts), tuple(whole))
+    axes = tuple(result.dropped for result in formula.results)
+    return NestSequence(form, axes, tuple(parts), tuple(whole))
 
 
 def _has_kernel(formula: Formula) -> bool:
@@ -136,7 +136,7 @@ def plan_formula(
         shape = [1 if one else n for n, one in zip(lengths, ones, strict=True)]
         plan_nest(planner, nest, arrays, shape, literals)
     return [
-        _dropped(values[r.value], axes)
+        dropped(values[r.value], axes)
         for r, axes in zip(formula.results, made.dropped, strict=True)
     ]
 
@@ -153,9 +153,21 @@ def plan_copy(planner: Planner, target: Operand, source: Operand) -> None:
     """Emit a copy between arrays of equal shapes, and of any strides and dtypes."""
     if target.dtype == source.dtype and target.is_contiguous and source.is_contiguous:
         planner.copy(target, source)
+    elif source.dtype in COMPLEX:
+        pairs = zip(parts_of_complex(target), parts_of_complex(source), strict=True)
+        for part, given in pairs:
+            plan_copy(planner, part, given)
     else:
         made = _cast_formula(source.dtype, target.dtype, source.ndim)
         plan_formula(planner, made, [source], [target])
+
+
+def parts_of_complex(x: Operand) -> list[Operand]:
+    """Return views of the real and of the imaginary parts; of real numbers, themselves."""
+    if x.dtype not in COMPLEX:
+        return [x]
+    size = x.itemsize // 2
+    return [replace(x, dtype=COMPLEX[x.dtype], offset=x.offset + i * size) for i in (0, 1)]
 
 
 def contiguous(planner: Planner, operand: Operand) -> Operand:
@@ -167,7 +179,8 @@ def contiguous(planner: Planner, operand: Operand) -> Operand:
     return found
 
 
-def _dropped(operand: Operand, axes: Sequence[int]) -> Operand:
+def dropped(operand: Operand, axes: Sequence[int]) -> Operand:
+    """Return a view without axes, which have length 1."""
     kept = [a for a in range(operand.ndim) if a not in axes]
     return operand.view([operand.shape[a] for a in kept], [operand.strides[a] for a in kept])
 

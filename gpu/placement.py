@@ -17,7 +17,7 @@ from symcomp.gpu.array import to_device
 from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.gpu.loops import DeviceLoop, device_loop, leave_loops
-from symcomp.gpu.lowerings.contract import lowering_of, makes_arrays
+from symcomp.gpu.lowerings.contract import lacks_library, lowering_of, makes_arrays
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
 from symcomp.gpu.type import DeviceType
@@ -93,6 +93,8 @@ class Placement:
             target = self.of(op.device)
             if target == "cpu":
                 return _inlined(op, inputs)
+            if _lacks_library(op, target):
+                return _between_copies(op, inputs, target)
             return DeviceGraph(op.graph, target, op.host_inputs, op.host_outputs)
         if isinstance(op, ToDevice):
             target = self.of(op.device)
@@ -118,6 +120,10 @@ def _host(x: Variable) -> Any:
     return ToHost()(x) if isinstance(x.type, DeviceType) else x
 
 
+def _lacks_library(op: DeviceGraph, device: str) -> bool:
+    return any(lacks_library(node, device) for node in toposort(op.graph.outputs))
+
+
 def _inlined(op: DeviceGraph, inputs: Sequence[Variable]) -> list[Variable]:
     """Return the outputs of a region, computed on the host."""
     wanted = op.graph.inputs
@@ -129,6 +135,15 @@ def _inlined(op: DeviceGraph, inputs: Sequence[Variable]) -> list[Variable]:
     graph = FunctionGraph(wanted, op.graph.outputs)
     leave_loops(graph)
     return rebuild(graph.outputs, dict(zip(graph.inputs, inputs, strict=True)))
+
+
+def _between_copies(op: DeviceGraph, inputs: Sequence[Variable], device: str) -> list[Variable]:
+    """Return the outputs of a region, computed on the host, where those on the device are."""
+    found = _inlined(op, [_host(x) for x in inputs])
+    return [
+        z if i in op.host_outputs else ToDevice(device)(z)
+        for i, z in enumerate(found)
+    ]
 
 
 def check_region(op: DeviceGraph) -> None:

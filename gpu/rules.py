@@ -19,8 +19,9 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.loops import DeviceLoop, leave_loops, lowered_loop
-from symcomp.gpu.lowerings.contract import TARGET, is_number, lowering_of, lowerings
+from symcomp.gpu.lowerings.contract import TARGET, is_number, lacks_library, lowering_of, lowerings
 from symcomp.gpu.lowerings.elements import ELEMENTS
+from symcomp.gpu.lowerings.fourier import FOURIER
 from symcomp.gpu.lowerings.parts import PARTS
 from symcomp.gpu.lowerings.products import PRODUCTS
 from symcomp.gpu.lowerings.views import VIEWS
@@ -138,6 +139,8 @@ class _Mover:
         elif not self._choose_number(node) and self._is_work(node, given, lowering.is_view):
             assert self.default is not None
             self.kinds[node], self.devices[node] = DEVICE, self.default
+        if self._is(node, DEVICE) and lacks_library(node, self.devices[node]):
+            self.kinds[node] = HOST
 
     def _follow_users(self, node: Apply) -> None:
         """Let an array that is filled, and a view of a whole array, be made where all its users
@@ -222,7 +225,7 @@ class _Mover:
             return False
         if isinstance(node.op, DeviceLoop):
             return any(map(self._is_work_of_step, toposort(node.op.body.outputs)))
-        floats = any(np.dtype(z.dtype).kind == "f" for z in node.outputs)
+        floats = any(np.dtype(z.dtype).kind in "fc" for z in node.outputs)
         return floats and any(x.ndim for x in given)
 
     def _is_work_of_step(self, node: Apply) -> bool:
@@ -375,7 +378,7 @@ def _copy_results_together(graph: FunctionGraph) -> None:
             graph.replace(node.outputs[0], z)
 
 
-TABLE = {**ELEMENTS, **VIEWS, **PARTS, **PRODUCTS, **WINDOWS}
+TABLE = {**ELEMENTS, **VIEWS, **PARTS, **PRODUCTS, **WINDOWS, **FOURIER}
 PHASE = Phase(
     "devices", "regions of the graph are computed on devices", RuleSet([]), FULL, move, is_needed
 )

@@ -141,7 +141,7 @@ class Driver(ABC):
         Where the machine enqueues plans.
     counters : DeviceCounters
     tickets : Tickets
-    libraries : dict of str to Library or None
+    libraries : dict of str to NvidiaLibrary or None
         By name, as far as asked for; None: it is missing.
     library_paths : dict of str to str, or None
         The files of libraries; None: those of this machine.
@@ -156,7 +156,7 @@ class Driver(ABC):
 
     def __init__(self) -> None:
         self.counters, self.tickets = DeviceCounters(), Tickets()
-        self.libraries: dict[str, Library | None] = {}
+        self.libraries: dict[str, Any] = {}
         self.library_paths: dict[str, str] | None = None
         self.lock = threading.RLock()
 

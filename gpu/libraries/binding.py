@@ -13,19 +13,16 @@ from symcomp.gpu.libraries.finding import path_of
 
 
 class NvidiaLibrary:
-    """A library that is loaded, with a handle.
+    """A library that is loaded.
 
     Attributes
     ----------
     name, called : str
         As files have it, and as NVIDIA writes it.
-    creating, setting : str
-        The functions that create a handle and set its stream.
     needed : tuple of str
         Functions without which it is not used.
     errors : dict of int to str
     path : str
-    handle : LibraryHandle
 
     Parameters
     ----------
@@ -35,8 +32,6 @@ class NvidiaLibrary:
 
     name: ClassVar[str]
     called: ClassVar[str]
-    creating: ClassVar[str]
-    setting: ClassVar[str]
     needed: ClassVar[tuple[str, ...]] = ()
     errors: ClassVar[dict[int, str]] = {}
 
@@ -46,13 +41,6 @@ class NvidiaLibrary:
         self._addresses: dict[str, int] = {}
         for function in self.needed:
             self.address(function)
-        handle = ctypes.c_void_p()
-        self.call(self.creating, ctypes.byref(handle))
-        self.handle = self.handle_for(handle.value or 0)
-
-    def handle_for(self, handle: int) -> LibraryHandle:
-        """Return a new handle for plans, which call functions with it."""
-        return LibraryHandle(handle, self.address(self.setting))
 
     def address(self, function: str) -> int:
         """Return the address of a function.
@@ -93,6 +81,30 @@ class NvidiaLibrary:
     def message(self, code: int) -> str:
         """Return what an error of a function means."""
         return f"{self.called} answers {code} ({self.errors.get(code, 'unknown')})"
+
+
+class LibraryWithHandle(NvidiaLibrary):
+    """A library with one handle for a device.
+
+    Attributes
+    ----------
+    creating, setting : str
+        The functions that create a handle and set its stream.
+    handle : LibraryHandle
+    """
+
+    creating: ClassVar[str]
+    setting: ClassVar[str]
+
+    def __init__(self, driver: Driver, path: str) -> None:
+        super().__init__(driver, path)
+        handle = ctypes.c_void_p()
+        self.call(self.creating, ctypes.byref(handle))
+        self.handle = self.handle_for(handle.value or 0)
+
+    def handle_for(self, handle: int) -> LibraryHandle:
+        """Return a new handle for plans, which call functions with it."""
+        return LibraryHandle(handle, self.address(self.setting))
 
 
 Kind = TypeVar("Kind", bound=NvidiaLibrary)

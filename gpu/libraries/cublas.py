@@ -15,7 +15,7 @@ import numpy as np
 from symcomp.cvm.machine import LibraryHandle
 from symcomp.gpu.formulas import plan_copy
 from symcomp.gpu.kernels.products import ProductOperands
-from symcomp.gpu.libraries.binding import NvidiaLibrary, library_of
+from symcomp.gpu.libraries.binding import LibraryWithHandle, library_of
 from symcomp.gpu.planner import Operand, Planner
 
 POINTER_MODE_DEVICE = 1
@@ -33,7 +33,7 @@ LETTERS = {"float32": "S", "float64": "D"}
 MATRICES = "cublasGemmStridedBatchedEx_64"
 
 
-class Cublas(NvidiaLibrary):
+class Cublas(LibraryWithHandle):
     """cuBLAS, version 12 or newer, with a handle for one device."""
 
     name, called = "cublas", "cuBLAS"

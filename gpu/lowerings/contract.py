@@ -12,7 +12,9 @@ from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
-from symcomp.gpu.formulas import COMPLEX
+from symcomp.core.walk import toposort
+from symcomp.gpu.driver.devices import driver_of
+from symcomp.gpu.libraries.binding import NvidiaLibrary, library_of
 from symcomp.gpu.planner import Planner
 from symcomp.ops.shapes.alloc import Alloc
 from symcomp.ops.shapes.shape import Shape, ShapeI
@@ -51,6 +53,8 @@ class DeviceLowering:
         Whether the result is a view, which costs nothing.
     in_steps : callable (node) -> frozenset of int
         Of ``on_host``, the inputs that may be operands, too, where a step of a loop computes them.
+    library : type, optional
+        A library without which a device cannot compute it.
     """
 
     plan: Plans
@@ -58,6 +62,7 @@ class DeviceLowering:
     accepts: Callable[[Apply], bool] = _always
     is_view: bool = False
     in_steps: Callable[[Apply], frozenset[int]] = nothing
+    library: type[NvidiaLibrary] | None = None
 
 
 def lowering_of(node: Apply) -> DeviceLowering | None:
@@ -67,6 +72,16 @@ def lowering_of(node: Apply) -> DeviceLowering | None:
     tensors = all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs))
     found: DeviceLowering | None = lowering(node) if lowering is not None and tensors else None
     return found
+
+
+def lacks_library(node: Apply, device: str) -> bool:
+    """Return whether a node, or one of its steps, needs a library that is missing for a device."""
+    lowering = lowering_of(node)
+    library = None if lowering is None else lowering.library
+    if library is not None and library_of(driver_of(device), library) is None:
+        return True
+    inner = [n for _, outputs in node.op.inner_graphs() for n in toposort(outputs)]
+    return any(lacks_library(n, device) for n in inner)
 
 
 def _accepted(how: DeviceLowering, node: Apply) -> DeviceLowering | None:
@@ -86,7 +101,7 @@ def is_number(node: Apply) -> bool:
 
 def can_be_copied(x: Any) -> bool:
     """Return whether there are kernels that copy arrays of this dtype in all layouts."""
-    return x.dtype in C_TYPES and x.dtype not in COMPLEX
+    return x.dtype in C_TYPES
 
 
 def makes_arrays(node: Apply) -> bool:

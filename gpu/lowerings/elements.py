@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.codegen.functions.c_scalars import COMPLEX
 from symcomp.core.node import Apply
 from symcomp.cvm.kernels import FORMULAS, formula_of
+from symcomp.gpu.complex_formulas import ComplexNests, complex_nests_for, plan_complex
 from symcomp.gpu.formulas import nests_for, plan_formula
 from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
 from symcomp.gpu.kernels.sorting import plan_search, plan_sort
@@ -24,8 +26,11 @@ def _formula_nests(node: Apply) -> Any:
     if getattr(node.op, "inplace", False):
         return None
     formula = formula_of(node, FORMULAS)
+    if formula is None:
+        return None
     patterns = tuple(x.type.broadcastable for x in node.inputs)
-    return None if formula is None else nests_for(formula, patterns)
+    is_complex = any(dtype in COMPLEX for dtype in formula.dtypes)
+    return complex_nests_for(formula, patterns) if is_complex else nests_for(formula, patterns)
 
 
 def _has_nests(node: Apply) -> bool:
@@ -33,7 +38,9 @@ def _has_nests(node: Apply) -> bool:
 
 
 def _plan_formula(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
-    return plan_formula(planner, _formula_nests(node), given)
+    made = _formula_nests(node)
+    plan = plan_complex if isinstance(made, ComplexNests) else plan_formula
+    return plan(planner, made, given)
 
 
 def _is_real(node: Apply) -> bool:

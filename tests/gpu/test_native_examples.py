@@ -44,9 +44,7 @@ ON_HOST = {
     "`unique`": ["unique"],
     "gradients of cumulative products": ["cumprod_gradient"],
     "functions without C": ["gamma", "bessel"],
-    "complex numbers": [
-        "complex", "complex_functions", "complex_sums", "complex_parts", "complex_dot",
-    ],
+    "of complex numbers": ["complex_functions", "complex_sums", "complex_dot"],
     "`logsumexp` of doubles": ["logsumexp"],
 }  # fmt: skip
 NAMES_ON_HOST = {name for names in ON_HOST.values() for name in names}

@@ -153,11 +153,12 @@ class InverseRealFourier(Op):
         check_axes(self, x, (self.axis,))
         length, half = known_length(n), x.type.shape[self.axis]
         if length is not None and half is not None:
-            self._check(x, x.type.shape, length)
+            self.check(x, x.type.shape, length)
         shape = (*x.type.shape[: self.axis], length, *x.type.shape[self.axis + 1 :])
         return [TensorType(dtypes.real_part(x.dtype), shape)]
 
-    def _check(self, x: Any, shape: Sequence[Any], n: int) -> None:
+    def check(self, x: Any, shape: Sequence[Any], n: int) -> None:
+        """Raise if ``x``, of this shape, is not half of a transform of length n."""
         if n < 1 or shape[self.axis] != n // 2 + 1:
             raise ShapeError(
                 f"{self}: x ({x.dtype} of shape {tuple(shape)}) does not fit n = {n}: n must be "
@@ -165,7 +166,7 @@ class InverseRealFourier(Op):
             )
 
     def perform(self, x: Any, n: Any) -> Any:
-        self._check(x, x.shape, int(n))
+        self.check(x, x.shape, int(n))
         return fourier.irfft(x, int(n), axis=self.axis, norm="forward")
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
