@@ -70,15 +70,21 @@ cdef class DevicePlan:
         The number of bases, whose addresses ``enqueue`` is given.
     totals : (int, int, int)
         Of a run: its launches, the bytes that it copies on the device, and the pieces of its work.
+    is_recordable : bool
+        Whether runs can be graphs.
     """
 
     cdef DevicePlanData data
     cdef readonly int64_t launches, copied, pieces
+    cdef readonly bint is_recordable
 
-    def __cinit__(self, list calls, list origins, int bases, tuple totals=(0, 0, 0)):
+    def __cinit__(
+        self, list calls, list origins, int bases, tuple totals=(0, 0, 0), bint is_recordable=True
+    ):
         cdef DevicePlanData *d = &self.data
         cdef int i = 0
         self.launches, self.copied, self.pieces = totals
+        self.is_recordable = is_recordable
         d.n_calls, d.n_storages, d.n_bases = len(calls), len(origins), bases
         d.calls = <DeviceCall *>_zeros(d.n_calls, sizeof(DeviceCall))
         d.patches = <DevicePatch *>_zeros(sum([len(c[6]) for c in calls]), sizeof(DevicePatch))

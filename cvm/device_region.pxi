@@ -65,6 +65,7 @@ cdef class DeviceStream:
     ) except -1:
         """Enqueue the calls of a plan; as a graph, if they are enqueued with these addresses again."""
         cdef int code, i, failed = -1
+        cdef bint can_be
         cdef RecordedGraph graph = None
         is_timed = DEVICE_TIMELINE.get() is not None
         if self.address == 0 and not is_timed:
@@ -72,7 +73,8 @@ cdef class DeviceStream:
         if self.address == 0 or is_timed:
             self.driver.enqueue(work, [bases[i] for i in range(plan.data.n_bases)], held)
             return 0
-        if self.recorder and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH and config.gpu_graphs:
+        can_be = self.recorder and plan.is_recordable and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH
+        if can_be and config.gpu_graphs:
             graph = self._graph(plan, work, bases, graphs)
         if self._is_recorded:
             code = self._enqueue(plan, bases, graph, &failed)

@@ -356,12 +356,14 @@ class DevicePlan:
     launches: int
     copied: int
     pieces: int
+    is_recordable: bool
     def __init__(
         self,
         calls: list[tuple[Any, ...]],
         origins: list[tuple[int, int]],
         bases: int,
         totals: tuple[int, int, int] = (0, 0, 0),
+        is_recordable: bool = True,
     ) -> None: ...
     def enqueue(
         self, functions: tuple[int, ...], stream: int, bases: list[int]

@@ -55,8 +55,11 @@ class NativePlan:
         self.made = [storages[i].nbytes for i in new]
         self.base_of = {number: i for i, number in enumerate([*of_inputs, *new], 1)}
         totals = self._flatten(calls)
+        is_recordable = all(library.is_recordable for library in self.library_of.values())
         origins = [self._origin(i, s) for i, s in enumerate(storages)]
-        self.native = DevicePlan(self._flat, origins, 1 + len(self.base_of), totals)
+        self.native = DevicePlan(
+            self._flat, origins, 1 + len(self.base_of), totals, is_recordable
+        )
         self._flat.clear()
 
     def _origin(self, number: int, storage: DeviceStorage) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.core.record import record
 from symcomp.cvm.machine import WIDEST, DeviceMemory
 from symcomp.gpu.arena import place_values
-from symcomp.gpu.driver.interface import Driver, Library
+from symcomp.gpu.driver.interface import Driver, Failure, Library
 from symcomp.gpu.native import NativePlan
 from symcomp.gpu.plan import DeviceCall, DeviceStorage, Launch, LoopStep, Motion, Plan, all_calls
 
@@ -172,6 +172,7 @@ class Planner:
         steps: Sequence[Sequence[int]] = (),
         literals: Sequence[Any] = (),
         ticket: str = "",
+        failure: Failure | None = None,
     ) -> None:
         """Emit a launch.
 
@@ -189,11 +190,14 @@ class Planner:
         ticket : str
             Of a kernel that may fail: what errors call it. It takes ticket and words as its last
             arguments.
+        failure : callable, optional
+            What makes the error; by default that of a bad index.
         """
         given, places = parameters(kernel, numbers, len(operands), steps, literals)
         if ticket:
             given += bytes(-len(given) % 8)
-            given += struct.pack("QQ", self.driver.tickets.of(ticket), self.driver.fault_address())
+            number = self.driver.tickets.of(ticket, failure)
+            given += struct.pack("QQ", number, self.driver.fault_address())
         x, y, z = (*blocks, 1, 1)[:3]
         self.kernels[kernel.name] = kernel
         launch = Launch(kernel.name, (x, y, z), (kernel.threads, 1, 1), given)

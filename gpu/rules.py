@@ -22,6 +22,7 @@ from symcomp.gpu.loops import DeviceLoop, leave_loops, lowered_loop
 from symcomp.gpu.lowerings.contract import TARGET, is_number, lacks_library, lowering_of, lowerings
 from symcomp.gpu.lowerings.elements import ELEMENTS
 from symcomp.gpu.lowerings.fourier import FOURIER
+from symcomp.gpu.lowerings.linalg import LINALG
 from symcomp.gpu.lowerings.parts import PARTS
 from symcomp.gpu.lowerings.products import PRODUCTS
 from symcomp.gpu.lowerings.views import VIEWS
@@ -378,7 +379,7 @@ def _copy_results_together(graph: FunctionGraph) -> None:
             graph.replace(node.outputs[0], z)
 
 
-TABLE = {**ELEMENTS, **VIEWS, **PARTS, **PRODUCTS, **WINDOWS, **FOURIER}
+TABLE = {**ELEMENTS, **VIEWS, **PARTS, **PRODUCTS, **WINDOWS, **FOURIER, **LINALG}
 PHASE = Phase(
     "devices", "regions of the graph are computed on devices", RuleSet([]), FULL, move, is_needed
 )

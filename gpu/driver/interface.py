@@ -61,30 +61,41 @@ class DeviceEvent(ABC):
         """Wait for it."""
 
 
+# Functions that make errors of a label and the two numbers of a fault.
+Failure = Callable[[str, int, int], Exception]
+
+
+def out_of_range(label: str, value: int, bound: int) -> IndexOutOfRangeError:
+    """Return the error of a bad index."""
+    return IndexOutOfRangeError(
+        f"{label}: index {value} is out of range for an axis of length {bound}"
+    )
+
+
 @dataclass
 class Tickets:
     """The names in messages of kernels that may fail, by the number given at their launch.
 
-    A kernel that meets a bad index writes its ticket, the index and the bound into the words of the
-    fault; the next wait raises an error with the label of the ticket.
+    A kernel that meets a bad index, or a matrix that was not decomposed, writes its ticket and two
+    numbers into the words of the fault; the next wait raises an error with the label of the ticket.
     """
 
-    labels: list[str] = field(default_factory=lambda: [""])
-    known: dict[str, int] = field(default_factory=dict)
+    given: list[tuple[str, Failure]] = field(default_factory=lambda: [("", out_of_range)])
+    known: dict[tuple[str, Failure], int] = field(default_factory=dict)
 
-    def of(self, label: str) -> int:
-        """Return the ticket of a label."""
-        if label not in self.known:
-            self.known[label] = len(self.labels)
-            self.labels.append(label)
-        return self.known[label]
+    def of(self, label: str, failure: Failure | None = None) -> int:
+        """Return the ticket of a label, and of what makes the error; by default that of indices."""
+        key = label, failure or out_of_range
+        if key not in self.known:
+            self.known[key] = len(self.given)
+            self.given.append(key)
+        return self.known[key]
 
-    def error(self, words: Any) -> IndexOutOfRangeError:
+    def error(self, words: Any) -> Exception:
         """Return the error that the words of a fault tell of."""
         ticket, _, value, bound = (int(w) for w in words)
-        return IndexOutOfRangeError(
-            f"{self.labels[ticket]}: index {value} is out of range for an axis of length {bound}"
-        )
+        label, failure = self.given[ticket]
+        return failure(label, value, bound)
 
 
 class Library(Protocol):
@@ -94,9 +105,12 @@ class Library(Protocol):
     ----------
     handle : LibraryHandle
         The first argument of its functions.
+    is_recordable : bool
+        Whether its work can be part of graphs.
     """
 
     handle: LibraryHandle
+    is_recordable: bool
 
     def address(self, function: str) -> int:
         """Return the address of a function."""

@@ -21,6 +21,8 @@ class NvidiaLibrary:
         As files have it, and as NVIDIA writes it.
     needed : tuple of str
         Functions without which it is not used.
+    is_recordable : bool
+        Whether its work can be part of graphs.
     errors : dict of int to str
     path : str
 
@@ -34,6 +36,7 @@ class NvidiaLibrary:
     called: ClassVar[str]
     needed: ClassVar[tuple[str, ...]] = ()
     errors: ClassVar[dict[int, str]] = {}
+    is_recordable: bool = True
 
     def __init__(self, driver: Driver, path: str) -> None:
         self.path, self.driver = path, driver
@@ -90,7 +93,10 @@ class LibraryWithHandle(NvidiaLibrary):
     ----------
     creating, setting : str
         The functions that create a handle and set its stream.
+    number : int
+        The handle, as the library has it.
     handle : LibraryHandle
+        The same, for plans.
     """
 
     creating: ClassVar[str]
@@ -100,7 +106,8 @@ class LibraryWithHandle(NvidiaLibrary):
         super().__init__(driver, path)
         handle = ctypes.c_void_p()
         self.call(self.creating, ctypes.byref(handle))
-        self.handle = self.handle_for(handle.value or 0)
+        self.number = handle.value or 0
+        self.handle = self.handle_for(self.number)
 
     def handle_for(self, handle: int) -> LibraryHandle:
         """Return a new handle for plans, which call functions with it."""

@@ -103,6 +103,7 @@ class FourierPlan:
     Attributes
     ----------
     handle : LibraryHandle
+    is_recordable : bool
 
     Parameters
     ----------
@@ -114,6 +115,8 @@ class FourierPlan:
     count : int
         How many transforms.
     """
+
+    is_recordable = True
 
     def __init__(
         self,

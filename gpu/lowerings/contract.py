@@ -53,8 +53,8 @@ class DeviceLowering:
         Whether the result is a view, which costs nothing.
     in_steps : callable (node) -> frozenset of int
         Of ``on_host``, the inputs that may be operands, too, where a step of a loop computes them.
-    library : type, optional
-        A library without which a device cannot compute it.
+    libraries : tuple of type
+        Those without which a device cannot compute it.
     """
 
     plan: Plans
@@ -62,7 +62,7 @@ class DeviceLowering:
     accepts: Callable[[Apply], bool] = _always
     is_view: bool = False
     in_steps: Callable[[Apply], frozenset[int]] = nothing
-    library: type[NvidiaLibrary] | None = None
+    libraries: tuple[type[NvidiaLibrary], ...] = ()
 
 
 def lowering_of(node: Apply) -> DeviceLowering | None:
@@ -77,8 +77,8 @@ def lowering_of(node: Apply) -> DeviceLowering | None:
 def lacks_library(node: Apply, device: str) -> bool:
     """Return whether a node, or one of its steps, needs a library that is missing for a device."""
     lowering = lowering_of(node)
-    library = None if lowering is None else lowering.library
-    if library is not None and library_of(driver_of(device), library) is None:
+    libraries = () if lowering is None else lowering.libraries
+    if any(library_of(driver_of(device), kind) is None for kind in libraries):
         return True
     inner = [n for _, outputs in node.op.inner_graphs() for n in toposort(outputs)]
     return any(lacks_library(n, device) for n in inner)

@@ -38,7 +38,7 @@ def _plan_inverse_real(planner: Planner, node: Apply, given: Sequence[Any]) -> S
 
 #: Lowerings by the class of the op.
 FOURIER: dict[type, DeviceLowering] = {
-    Fourier: DeviceLowering(_plan_fourier, library=Cufft),
-    RealFourier: DeviceLowering(_plan_real, library=Cufft),
-    InverseRealFourier: DeviceLowering(_plan_inverse_real, all_but(0), library=Cufft),
+    Fourier: DeviceLowering(_plan_fourier, libraries=(Cufft,)),
+    RealFourier: DeviceLowering(_plan_real, libraries=(Cufft,)),
+    InverseRealFourier: DeviceLowering(_plan_inverse_real, all_but(0), libraries=(Cufft,)),
 }

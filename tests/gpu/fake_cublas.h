@@ -109,6 +109,26 @@ template <class T> struct Dot {
     return 0;
   }
 };
+template <class T> struct Triangular {
+  int is_lower, is_turned, is_unit;
+  int64_t n, k, lda, ldb;
+  const T *alpha, *a;
+  T *b;
+  int operator()() const {
+    const int first = is_lower != is_turned;
+    for (int64_t c = 0; c < k; c++) {
+      T *x = b + c * ldb;
+      for (int64_t t = 0; t < n; t++) {
+        const int64_t i = first ? t : n - 1 - t;
+        double sum = (double)*alpha * x[i];
+        for (int64_t j = first ? 0 : i + 1; j < (first ? i : n); j++)
+          sum -= (double)a[is_turned ? i * lda + j : j * lda + i] * x[j];
+        x[i] = (T)(is_unit ? sum : sum / a[i * lda + i]);
+      }
+    }
+    return 0;
+  }
+};
 
 #define VECTORS(LETTER, T)                                                                                            \
   API cublas##LETTER##gemv_v2_64(Handle *h, int op, int64_t m, int64_t n, const T *alpha, const T *a, int64_t lda,    \
@@ -121,6 +141,13 @@ template <class T> struct Dot {
   API cublas##LETTER##dot_v2_64(Handle *h, int64_t n, const T *x, int64_t x_step, const T *y, int64_t y_step, T *z) { \
     if (int code = problem(h)) return code;                                                                            \
     return enqueue(h->stream, Dot<T>{{x, n, x_step}, {y, n, y_step}, z});                                             \
+  }                                                                                                                   \
+  API cublas##LETTER##trsm_v2_64(Handle *h, int side, int triangle, int op, int is_unit, int64_t n, int64_t k,        \
+                                 const T *alpha, const T *a, int64_t lda, T *b, int64_t ldb) {                        \
+    if (int code = problem(h)) return code;                                                                           \
+    if ((triangle | op | is_unit) & ~1 || n < 0 || k < 0 || lda < n || ldb < n) return INVALID_VALUE;                 \
+    if (side) return NOT_SUPPORTED;                                                                                   \
+    return enqueue(h->stream, Triangular<T>{!triangle, op, is_unit, n, k, lda, ldb, alpha, a, b});                    \
   }
 VECTORS(S, float)
 VECTORS(D, double)
