@@ -20,6 +20,8 @@ from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.loops import DeviceLoop, leave_loops, lowered_loop
 from symcomp.gpu.lowerings.contract import TARGET, is_number, lacks_library, lowering_of, lowerings
+from symcomp.gpu.lowerings.decompositions import DECOMPOSITIONS
+from symcomp.gpu.lowerings.determinants import DETERMINANTS
 from symcomp.gpu.lowerings.elements import ELEMENTS
 from symcomp.gpu.lowerings.fourier import FOURIER
 from symcomp.gpu.lowerings.linalg import LINALG
@@ -379,7 +381,10 @@ def _copy_results_together(graph: FunctionGraph) -> None:
             graph.replace(node.outputs[0], z)
 
 
-TABLE = {**ELEMENTS, **VIEWS, **PARTS, **PRODUCTS, **WINDOWS, **FOURIER, **LINALG}
+TABLE = {
+    **ELEMENTS, **VIEWS, **PARTS, **PRODUCTS, **WINDOWS, **FOURIER, **LINALG, **DETERMINANTS,
+    **DECOMPOSITIONS,
+}  # fmt: skip
 PHASE = Phase(
     "devices", "regions of the graph are computed on devices", RuleSet([]), FULL, move, is_needed
 )

@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and systems, by cuSOLVER, and triangular ones by cuBLAS.
+"""cuSOLVER: systems, and the decompositions that they need; triangular systems by cuBLAS.
 
 Both have matrices by columns. A stack is as many calls as it has matrices, emitted as a loop. What
 fails leaves a number for each matrix on the device, so nothing waits.
@@ -21,7 +21,10 @@ LOWER, UPPER = 0, 1
 LEFT = 0
 # Letters of the functions.
 LETTERS = {"float32": "S", "float64": "D"}
-_FUNCTIONS = ("potrf_bufferSize", "potrf", "potrs", "getrf_bufferSize", "getrf", "getrs")
+_WITH_WORKSPACE = ("potrf", "getrf", "syevd", "geqrf", "orgqr", "gesvd")
+_FUNCTIONS = (
+    *_WITH_WORKSPACE, *(f"{name}_bufferSize" for name in _WITH_WORKSPACE), "potrs", "getrs",
+)  # fmt: skip
 
 
 class Cusolver(LibraryWithHandle):
@@ -60,13 +63,13 @@ def factor_positive(planner: Planner, x: Operand, lower: bool) -> Operand:
         For each matrix the order of the first leading minor that is not positive, or 0: int32.
     """
     failed = planner.new("int32", x.shape[:1])
-    triangle, n = _stored_triangle(lower), x.shape[-1]
-    work, size = _workspace(planner, "potrf", x.dtype, [triangle, n, 0, n])
+    triangle, n = stored_triangle(lower), x.shape[-1]
+    work, size = workspace(planner, "potrf", x.dtype, [triangle, n, 0, n])
 
     def emit(one: Operand, info: Operand) -> None:
-        _call(planner, "potrf", x.dtype, [triangle, n, one, n, work, size, info])
+        call_solver(planner, "potrf", x.dtype, [triangle, n, one, n, work, size, info])
 
-    _each(planner, [x, failed], emit)
+    for_each(planner, [x, failed], emit)
     return failed
 
 
@@ -89,14 +92,40 @@ def solve_positive(planner: Planner, a: Operand, z: Operand, lower: bool) -> Ope
     """
     failed = factor_positive(planner, a, lower)
     ignored = planner.new("int32", ())
-    triangle, n, k = _stored_triangle(lower), a.shape[-1], z.shape[-2]
+    triangle, n, k = stored_triangle(lower), a.shape[-1], z.shape[-2]
 
     def emit(one: Operand, columns: Operand) -> None:
-        _call(planner, "potrs", a.dtype, [triangle, n, k, one, n, columns, n, ignored])
+        call_solver(planner, "potrs", a.dtype, [triangle, n, k, one, n, columns, n, ignored])
 
     if k:
-        _each(planner, [a, z], emit)
+        for_each(planner, [a, z], emit)
     return failed
+
+
+def factor_general(planner: Planner, a: Operand) -> tuple[Operand, Operand]:
+    """Emit LU decompositions of matrices by columns, in place.
+
+    Parameters
+    ----------
+    a : Operand
+        (s, n, n), in C order: transposes of the matrices.
+
+    Returns
+    -------
+    pivots : Operand
+        (s, n), int32: the rows, counted from 1, that were exchanged.
+    failed : Operand
+        For each matrix the number, from 1 on, of the first pivot that is 0; or 0: int32.
+    """
+    count, n = a.shape[:2]
+    failed, pivots = planner.new("int32", [count]), planner.new("int32", [count, n])
+    work, _ = workspace(planner, "getrf", a.dtype, [n, n, 0, n])
+
+    def emit(one: Operand, rows: Operand, info: Operand) -> None:
+        call_solver(planner, "getrf", a.dtype, [n, n, one, n, work, rows, info])
+
+    for_each(planner, [a, pivots, failed], emit)
+    return pivots, failed
 
 
 def solve_general(planner: Planner, a: Operand, z: Operand) -> Operand:
@@ -110,20 +139,19 @@ def solve_general(planner: Planner, a: Operand, z: Operand) -> Operand:
     Returns
     -------
     Operand
-        For each matrix the number, from 1 on, of the first pivot that is 0; or 0: int32.
+        As the last one of ``factor_general``.
     """
-    count, n, k = a.shape[0], a.shape[-1], z.shape[-2]
-    failed, pivots = planner.new("int32", [count]), planner.new("int32", [count, n])
+    pivots, failed = factor_general(planner, a)
     ignored = planner.new("int32", ())
-    work, _ = _workspace(planner, "getrf", a.dtype, [n, n, 0, n])
+    n, k = a.shape[-1], z.shape[-2]
 
-    def emit(one: Operand, rows: Operand, columns: Operand, info: Operand) -> None:
-        _call(planner, "getrf", a.dtype, [n, n, one, n, work, rows, info])
-        if k:  # the matrix by columns is the transpose
-            given = [TRANSPOSED, n, k, one, n, rows, columns, n, ignored]
-            _call(planner, "getrs", a.dtype, given)
+    def emit(one: Operand, rows: Operand, columns: Operand) -> None:
+        # The matrix by columns is the transpose.
+        given = [TRANSPOSED, n, k, one, n, rows, columns, n, ignored]
+        call_solver(planner, "getrs", a.dtype, given)
 
-    _each(planner, [a, pivots, z, failed], emit)
+    if k:
+        for_each(planner, [a, pivots, z], emit)
     return failed
 
 
@@ -159,7 +187,7 @@ def solve_triangular(
         )  # fmt: skip
 
     if k:
-        _each(planner, [a, z], emit)
+        for_each(planner, [a, z], emit)
 
 
 def found(planner: Planner, kind: type[Kind]) -> Kind:
@@ -176,17 +204,18 @@ def found(planner: Planner, kind: type[Kind]) -> Kind:
     return library
 
 
-def _stored_triangle(lower: bool) -> int:
+def stored_triangle(lower: bool) -> int:
     """Return the triangle that cuSOLVER sees, of a matrix by rows."""
     return UPPER if lower else LOWER
 
 
-def _call(planner: Planner, name: str, dtype: str, words: Sequence[Any]) -> None:
+def call_solver(planner: Planner, name: str, dtype: str, words: Sequence[Any]) -> None:
+    """Emit a call of a function of cuSOLVER."""
     library = found(planner, Cusolver)
     planner.call_library(library, f"cusolverDn{LETTERS[dtype]}{name}", words)
 
 
-def _workspace(
+def workspace(
     planner: Planner, name: str, dtype: str, words: Sequence[int]
 ) -> tuple[Operand, int]:
     """Return memory for a function, and its number of elements."""
@@ -196,7 +225,7 @@ def _workspace(
     return planner.new(dtype, [max(size.value, 1)]), size.value
 
 
-def _each(planner: Planner, stacks: Sequence[Operand], emit: Callable[..., None]) -> None:
+def for_each(planner: Planner, stacks: Sequence[Operand], emit: Callable[..., None]) -> None:
     """Emit the calls for each entry of stacks: a loop, if there are several."""
     rows = [x.view(x.shape[1:], x.strides[1:]) for x in stacks]
     count = stacks[0].shape[0]

@@ -157,3 +157,4 @@ template <class T> struct SolveEliminated {
   }
 FUNCTIONS(S, float)
 FUNCTIONS(D, double)
+#include "fake_decompositions.h"
