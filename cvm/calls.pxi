@@ -265,16 +265,21 @@ cdef extern from "calls/kernels.h":
     int plan_kernel(Planner *, const void *)
 
 cdef extern from "loops/draws.h":
-    kernel_function draw_uniform_64, draw_uniform_32, draw_normal_64, draw_normal_32
-    kernel_function draw_exponential_64, draw_exponential_32, draw_gamma_64, draw_gamma_32
+    kernel_function *draw_kernel(const char *, bint)
     # The version of the NumPy whose distributions these are.
     const char *SYMCOMP_NUMPY
 
 cdef extern from "calls/draws.h":
     ctypedef struct DrawSpec:
         kernel_function *draw
-        int ndim, type, itemsize, parameter
-        bint is_single
+        int ndim, type, itemsize, n
+        int *types
+        bint *is_vector
+        unsigned int *stretching
+        bint gives_vectors
+
+    enum:
+        MOST_PARAMETERS
 
     int plan_draw(Planner *, const void *)
 

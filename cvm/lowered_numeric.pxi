@@ -205,12 +205,32 @@ def check_windows(int count, **fields):
             raise ValueError(f"{name} must be {count} positive integers, got {tuple(values)}")
 
 
-def draw(step, str distribution, int ndim, dtype, bint single):
-    """Lower a draw of a distribution: the state after it, and numbers."""
-    cdef Lowered found = new_lowered(step, "draw", plan_draw, sizeof(DrawSpec))
-    cdef DrawSpec *spec = <DrawSpec *>found.spec
+def draw(step, str distribution, int ndim, dtype, parameters, bint gives_vectors):
+    """Lower draws of a distribution: the state after them, and numbers. None if no kernel draws it.
+
+    Parameters
+    ----------
+    ndim : int
+        How many lengths there are.
+    dtype : str
+        Of the numbers.
+    parameters : sequence of (str, bool, sequence of bool)
+        Of each: the dtype; whether the last axis is that of a draw; the axes of known length 1.
+    gives_vectors : bool
+        Whether a draw has an axis.
+    """
+    cdef Lowered found
+    cdef DrawSpec *spec
+    cdef bytes name = distribution.encode()
+    cdef kernel_function *kernel = draw_kernel(name, dtype == "float32")
+    if kernel == NULL or ndim + 1 > MOST_AXES or len(parameters) > MOST_PARAMETERS:
+        return None
+    found = new_lowered(step, "draw", plan_draw, sizeof(DrawSpec))
+    spec = <DrawSpec *>found.spec
+    spec.draw, spec.ndim, spec.n = kernel, ndim, len(parameters)
     spec.type, spec.itemsize = np.dtype(dtype).num, np.dtype(dtype).itemsize
-    spec.draw = draw_kernel(distribution, spec.type)
-    spec.ndim, spec.is_single = ndim, single
-    spec.parameter = 1 + ndim if distribution == "standard_gamma" else -1
+    spec.gives_vectors = gives_vectors
+    for k, (kind, is_vector, ones) in enumerate(parameters):
+        spec.types[k], spec.is_vector[k] = np.dtype(kind).num, is_vector
+        spec.stretching[k] = sum([1 << axis for axis in range(ndim) if ones[axis]])
     return found

@@ -102,7 +102,14 @@ def pool(
     divided: int = 0,
 ) -> Lowered: ...
 def check_windows(count: int, **fields: Any) -> None: ...
-def draw(step: Instruction, distribution: str, ndim: int, dtype: Any, single: bool) -> Lowered: ...
+def draw(
+    step: Instruction,
+    distribution: str,
+    ndim: int,
+    dtype: Any,
+    parameters: Sequence[tuple[str, bool, Sequence[bool]]],
+    gives_vectors: bool,
+) -> Lowered | None: ...
 def sparse(
     step: Instruction,
     what: str,

@@ -405,14 +405,18 @@ def _pool(step: Instruction) -> Lowered | None:
 
 
 def _draw(step: Instruction) -> Lowered | None:
-    """Lower a real draw, by the distributions of the installed NumPy."""
+    """Lower draws, by the distributions of the installed NumPy."""
     node: Any = step.node
-    op, out = node.op, node.outputs[1]
-    if op.distribution not in DRAWN or DRAWS_OF_NUMPY != np.__version__:
+    op = node.op
+    row = op.row
+    if DRAWS_OF_NUMPY != np.__version__:
         return None
-    parameters = node.inputs[1 + out.ndim :]
-    single = all(n == 1 for x in parameters for n in x.type.shape)
-    return native.draw(step, op.distribution, out.ndim, out.dtype, single)
+    ndim = len(node.inputs) - 1 - len(row.parameters)
+    parameters = [
+        (x.dtype, is_vector, x.type.broadcastable)
+        for x, is_vector in zip(node.inputs[1 + ndim :], row.vectors, strict=True)
+    ]
+    return native.draw(step, op.distribution, ndim, op.dtype, parameters, row.is_vector)
 
 
 # -- along an axis
@@ -463,7 +467,6 @@ def _range(step: Instruction) -> Lowered | None:
 
 
 REALS = ("float32", "float64")
-DRAWN = ("standard_exponential", "standard_gamma", "standard_normal", "standard_uniform")
 
 _LOWERINGS: dict[type, Lowering] = {
     **dict.fromkeys(ROUTINES, decomposition),

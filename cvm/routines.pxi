@@ -75,19 +75,6 @@ share_address = <uintptr_t>&share
 DRAWS_OF_NUMPY = (<bytes>SYMCOMP_NUMPY).decode()
 
 
-cdef kernel_function *draw_kernel(str name, int type) except NULL:
-    cdef bint single = type == cnp.NPY_FLOAT32
-    if name == "standard_uniform":
-        return draw_uniform_32 if single else draw_uniform_64
-    if name == "standard_normal":
-        return draw_normal_32 if single else draw_normal_64
-    if name == "standard_exponential":
-        return draw_exponential_32 if single else draw_exponential_64
-    if name == "standard_gamma":
-        return draw_gamma_32 if single else draw_gamma_64
-    raise ValueError(f"no kernel draws {name}")
-
-
 def ufunc_kernel(ufunc, dtypes, int axes):
     """Return the address of a kernel that calls the loop of a ufunc for these dtypes, and its constant.
 

@@ -14,6 +14,7 @@ from symcomp.pytensor_backend import (  # noqa: E402
     indexing,
     linalg,
     random,
+    random_vectors,
     scalar,
     scan,
     shape,
@@ -34,5 +35,6 @@ register()
 
 __all__ = [
     "SYMCOMP", "SymcompLinker", "cfunc", "compiled_of", "control", "fallbacks", "function_of",
-    "indexing", "linalg", "profiled", "random", "scalar", "scan", "shape", "translate",
+    "indexing", "linalg", "profiled", "random", "random_vectors", "scalar", "scan", "shape",
+    "translate",
 ]  # fmt: skip

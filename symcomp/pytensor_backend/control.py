@@ -12,7 +12,7 @@ from pytensor.tensor.blockwise import OpWithCoreShape
 import symcomp.tensor as T
 from symcomp.ops.control.conditions import IfElse as Choice
 from symcomp.pytensor_backend.dispatch import graph_of, translate
-from symcomp.pytensor_backend.types import Stream, is_tensor, parts_of
+from symcomp.pytensor_backend.types import is_tensor
 
 
 @translate.register(OpFromGraph)
@@ -39,16 +39,7 @@ def _lazy_ifelse(op: Any, node: Any, condition: Any, *args: Any) -> Any:
 def _chosen(condition: Any, yes: Any, no: Any) -> list[Any]:
     """Choose a branch; only nodes that it needs are computed."""
     truth = condition if condition.dtype == "bool" else T.neq(condition, 0)
-    flat = Choice(sum(len(parts_of(x)) for x in yes))(
-        truth,
-        *(part for x in yes for part in parts_of(x)),
-        *(part for y in no for part in parts_of(y)),
-    )
-    found = []
-    for x in yes:
-        count = len(parts_of(x))
-        found.append(Stream(*flat[:count]) if isinstance(x, Stream) else flat[0])
-        flat = flat[count:]
+    found: list[Any] = Choice(len(yes))(truth, *yes, *no)
     return found
 
 

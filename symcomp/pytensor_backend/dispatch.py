@@ -16,24 +16,19 @@ from pytensor.scalar.basic import ScalarType
 from symcomp.core.source import Source, made_for
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import cast_to, constant
+from symcomp.ops.random.state import HALVED, halved_words_of
 from symcomp.ops.shapes.reshaping import specify_shape, unbroadcast
 from symcomp.pytensor_backend.fallback import Perform, note_fallback
 from symcomp.pytensor_backend.types import (
     GENERIC,
-    HALF,
-    WORDS,
-    Stream,
-    arrays_of,
     is_generator,
     is_pcg64,
     is_tensor,
-    joined,
-    parts_of,
     tensor_type,
-    types_of,
+    type_of,
 )
 
-#: Whether generators are Streams in the graph that is being translated; see ``types``.
+#: Whether generators are arrays in the graph that is being translated; see ``types``.
 streams: ContextVar[bool] = ContextVar("streams", default=True)
 
 
@@ -48,13 +43,13 @@ def translate(op: Any, node: Any, *args: Any) -> Any:
     ----------
     op : pytensor.graph.op.Op
     node : pytensor.graph.basic.Apply
-    *args : TensorVariable, Stream or Variable
-        One for each input: a tensor for an array or number, a Stream for a random generator, a
-        variable of any Python object for the rest.
+    *args : TensorVariable or Variable
+        One for each input: a tensor for an array, a number or a random generator (six words, see
+        ``symcomp.ops.random.state``), a variable of any Python object for the rest.
 
     Returns
     -------
-    TensorVariable, Stream or Variable, or a sequence of them
+    TensorVariable or Variable, or a sequence of them
         One for each output; dtype and static shape are then brought to PyTensor's.
     """
     return NotImplemented
@@ -63,13 +58,7 @@ def translate(op: Any, node: Any, *args: Any) -> Any:
 def by_perform(op: Any, node: Any, args: Sequence[Any]) -> Any:
     """Compute a node by PyTensor's own ``perform``."""
     note_fallback(op)
-    flat = Perform(op, node, streams.get())(*(part for a in args for part in parts_of(a)))
-    found = []
-    for out in node.outputs:
-        count = len(types_of(out.type, streams.get()))
-        found.append(joined(out.type, flat[:count], streams.get()))
-        flat = flat[count:]
-    return found
+    return Perform(op, node, streams.get())(*args)
 
 
 def convert(inputs: Sequence[Any], outputs: Sequence[Any], order: Iterable[Any], given: Any) -> Any:
@@ -80,12 +69,12 @@ def convert(inputs: Sequence[Any], outputs: Sequence[Any], order: Iterable[Any],
     inputs, outputs : sequence of pytensor.graph.basic.Variable
     order : iterable of pytensor.graph.basic.Apply
         The nodes between, each after the nodes that it needs.
-    given : sequence of TensorVariable, Stream or Variable
+    given : sequence of TensorVariable or Variable
         What stands for ``inputs``.
 
     Returns
     -------
-    list of TensorVariable, Stream or Variable
+    list of TensorVariable or Variable
         What stands for ``outputs``.
     """
     found = dict(zip(inputs, given, strict=True))
@@ -103,8 +92,7 @@ def convert(inputs: Sequence[Any], outputs: Sequence[Any], order: Iterable[Any],
             made = translate(node.op, node, *args)
             if made is NotImplemented:
                 made = by_perform(node.op, node, args)
-            several = isinstance(made, list | tuple) and not isinstance(made, Stream)
-            made = made if several else [made]
+            made = made if isinstance(made, list | tuple) else [made]
             for v, s in zip(node.outputs, made, strict=True):
                 found[v] = named(fitted(s, v), v.name)
     return [value_of(v) for v in outputs]
@@ -122,8 +110,7 @@ def constant_of(v: Any) -> Any:
     if streams.get() and is_generator(v.type):
         if not is_pcg64(v.data):
             raise TypeError(f"the constant {v} is a generator that is no PCG64")
-        words, half = arrays_of(v.data)
-        return Stream(WORDS.make_constant(words), HALF.make_constant(half))
+        return HALVED.make_constant(halved_words_of(v.data))
     return GENERIC.make_constant(v.data)
 
 
@@ -151,7 +138,7 @@ def fitted(s: Any, v: Any) -> Any:
 
 def named(s: Any, name: str | None) -> Any:
     """``s``, which messages call as PyTensor's variable if it has no name yet."""
-    if name is not None and not isinstance(s, Stream) and s.name is None and s.owner is not None:
+    if name is not None and s.name is None and s.owner is not None:
         s.name = name
     return s
 
@@ -177,14 +164,11 @@ def source_of(node: Any) -> Source | None:
 
 def variable_of(v: Any) -> Any:
     """Return a new input that stands for a variable of PyTensor."""
-    parts = [kind.make_variable(v.name) for kind in types_of(v.type, streams.get())]
-    return joined(v.type, parts, streams.get())
+    return type_of(v.type, streams.get()).make_variable(v.name)
 
 
 def like(new: Any, old: Any) -> Any:
     """``new`` with dtype and static shape of ``old``."""
-    if isinstance(new, Stream):
-        return new
     kind = old.type
     if not isinstance(kind, TensorType):
         return new

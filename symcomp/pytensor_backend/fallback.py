@@ -13,13 +13,13 @@ from symcomp.core.node import Apply, Type
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.errors import SymcompError
+from symcomp.ops.random.state import halved_words_of
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.pytensor_backend.types import (
-    arrays_of,
     generator_of,
     is_generator,
     is_tensor,
-    types_of,
+    type_of,
 )
 
 log = logging.getLogger("symcomp.pytensor_backend")
@@ -51,7 +51,7 @@ class Perform(Op):
     node : pytensor.graph.basic.Apply
         What ``perform`` is called with.
     streams : bool
-        Whether generators among inputs and outputs are Streams, of two arrays each.
+        Whether generators among inputs and outputs are arrays.
     """
 
     op: Any
@@ -70,24 +70,19 @@ class Perform(Op):
         return self._positions(getattr(self.op, "destroy_map", {}))
 
     def _positions(self, given: dict[int, Sequence[int]]) -> dict[int, tuple[int, ...]]:
-        """Turn a map of PyTensor's positions into one of symcomp's; Streams share no memory."""
-        ins, outs = self._starts(self.node.inputs), self._starts(self.node.outputs)
-        found = {}
-        for j, places in given.items():
-            if not (self.streams and is_generator(self.node.outputs[j].type)):
-                found[outs[j]] = tuple(
-                    ins[i]
-                    for i in places
-                    if not (self.streams and is_generator(self.node.inputs[i].type))
-                )
+        """Return a map of positions without generators that are arrays: they share no memory."""
+        found = {
+            j: tuple(i for i in places if not self._is_stream(self.node.inputs[i]))
+            for j, places in given.items()
+            if not self._is_stream(self.node.outputs[j])
+        }
         return {j: places for j, places in found.items() if places}
 
-    def _starts(self, variables: Sequence[Any]) -> list[int]:
-        counts = [len(types_of(v.type, self.streams)) for v in variables]
-        return [sum(counts[:i]) for i in range(len(counts))]
+    def _is_stream(self, v: Any) -> bool:
+        return self.streams and is_generator(v.type)
 
     def output_types(self, *inputs: Any) -> list[Type]:
-        return [kind for v in self.node.outputs for kind in types_of(v.type, self.streams)]
+        return [type_of(v.type, self.streams) for v in self.node.outputs]
 
     def perform(self, *values: Any) -> tuple[Any, ...]:
         """Compute by PyTensor's ``perform``, or by its thunk where that needs preparing."""
@@ -96,22 +91,20 @@ class Perform(Op):
         self.op.perform(node, given, storage)
         found: list[Any] = []
         for v, (z,) in zip(node.outputs, storage, strict=True):
-            if self.streams and is_generator(v.type):
-                found += arrays_of(z)
+            if self._is_stream(v):
+                found.append(halved_words_of(z))
             else:
                 found.append(self._checked(z, v, len(found), values))
         return tuple(found)
 
     def _given(self, values: Sequence[Any]) -> list[Any]:
         """Return the values of inputs as PyTensor's ``perform`` expects them."""
-        given, rest = [], iter(values)
-        for v in self.node.inputs:
-            if self.streams and is_generator(v.type):
-                given.append(generator_of(next(rest), next(rest)))
-            elif isinstance(v.type, ScalarType):
-                given.append(next(rest)[()])
+        given = []
+        for v, x in zip(self.node.inputs, values, strict=True):
+            if self._is_stream(v):
+                given.append(generator_of(x))
             else:
-                given.append(next(rest))
+                given.append(x[()] if isinstance(v.type, ScalarType) else x)
         return given
 
     def _checked(self, z: Any, v: Any, place: int, values: Sequence[Any]) -> Any:

@@ -15,15 +15,13 @@ from symcomp.compile.c_function import CFunction
 from symcomp.compile.callable import Function
 from symcomp.compile.function import function
 from symcomp.core.walk import toposort
+from symcomp.ops.random.state import halved_words_of
 from symcomp.pytensor_backend.dispatch import graph_of, streams, variable_of
 from symcomp.pytensor_backend.fallback import Perform, title_of
 from symcomp.pytensor_backend.types import (
-    Stream,
-    arrays_of,
     generator_of,
     is_generator,
     is_pcg64,
-    parts_of,
 )
 
 
@@ -155,17 +153,15 @@ class Compiled:
     def _call_with_streams(self, values: Sequence[Any]) -> list[Any]:
         if self._with_streams is None:
             self._with_streams = self._made(True)
-        flat: list[Any] = []
-        for read, x in zip(self._readers, values, strict=True):
-            flat += read(x)
-        found = iter(self._with_streams(*flat))
+        pairs = zip(self._readers, values, strict=True)
+        found = self._with_streams(*(read(x) for read, x in pairs))
         results = []
-        for v, source in zip(self._fgraph.outputs, self._sources, strict=True):
+        for v, source, z in zip(self._fgraph.outputs, self._sources, found, strict=True):
             if is_generator(v.type):
                 seeds = None if source is None else values[source].bit_generator.seed_seq
-                results.append(generator_of(next(found), next(found), seeds))
+                results.append(generator_of(z, seeds))
             else:
-                results.append(_value(v, next(found)))
+                results.append(_value(v, z))
         return results
 
     def _made(self, with_streams: bool) -> Function:
@@ -177,8 +173,8 @@ class Compiled:
         given = [variable_of(v) for v in self._fgraph.inputs]
         outputs = graph_of(self._fgraph, given)
         return function(
-            [part for x in given for part in parts_of(x)],
-            [part for z in outputs for part in parts_of(z)],
+            given,
+            outputs,
             mode=self._mode,
             name=getattr(self._fgraph, "name", None) or "pytensor",
             profile=self._profile,
@@ -218,10 +214,10 @@ def _between(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
 
 
 def _reader(v: Any) -> Callable[[Any], Any]:
-    """From a value of a variable to those of the variables that stand for it."""
+    """From a value of a variable to that of the variable that stands for it."""
     if is_generator(v.type):
-        return arrays_of
-    return lambda x: (_array(v, x),)
+        return halved_words_of
+    return lambda x: _array(v, x)
 
 
 def _array(v: Any, x: Any) -> Any:
@@ -242,4 +238,4 @@ def _source_of(v: Any, inputs: Sequence[Any]) -> int | None:
     return next(found, None)
 
 
-__all__ = ["Compiled", "Stream", "SymcompLinker"]
+__all__ = ["Compiled", "SymcompLinker"]

@@ -24,7 +24,6 @@ from symcomp.ops.control.conditions import IfElse as Choice
 from symcomp.ops.convert import cast_to
 from symcomp.ops.shapes.shape import known_length, shape_tuple
 from symcomp.pytensor_backend.dispatch import graph_of, like, translate, variable_of
-from symcomp.pytensor_backend.types import Stream, parts_of
 from symcomp.scan.layout import Arguments, Layout, flat_arguments
 from symcomp.scan.op import Scan
 
@@ -81,7 +80,7 @@ class _Translation:
         rows_new = [*op.inner_mitsot_outs(new), *op.inner_sitsot_outs(new)]
         carried_in = op.inner_untraced_sit_sot(inner)
         carried_new = [
-            _kept(a, b)
+            like(a, b)
             for a, b in zip(op.inner_untraced_sit_sot_outs(new), carried_in, strict=True)
         ]
         stop = [cast_to(new[-1], "bool")] if info.as_while else []
@@ -89,7 +88,7 @@ class _Translation:
         carried_rows = [x for slots in windows for x in slots[:-1]]
         layout = Layout(
             lags,
-            len(carried_rows) + sum(len(parts_of(x)) for x in carried_in),
+            len(carried_rows) + len(carried_in),
             len(self.sequences) + len(windows),
             len(left) + info.n_nit_sot,
             info.as_while,
@@ -99,15 +98,15 @@ class _Translation:
             [
                 *(x for xs in lagged for x in xs),
                 *carried_rows,
-                *(part for x in carried_in for part in parts_of(x)),
+                *carried_in,
                 *op.inner_seqs(inner),
                 *(slots[-1] for slots in windows),
-                *(part for x in op.inner_non_seqs(inner) for part in parts_of(x)),
+                *op.inner_non_seqs(inner),
             ],
             [
                 *states_new,
                 *moved,
-                *(part for x in carried_new for part in parts_of(x)),
+                *carried_new,
                 *left,
                 *op.inner_nitsot_outs(new),
                 *stop,
@@ -130,9 +129,9 @@ class _Translation:
         return Arguments(
             self.n,
             starts,
-            [*first, *(part for x in self.carried for part in parts_of(x))],
+            [*first, *self.carried],
             [*self.sequences, *newest],
-            [part for x in self.captured for part in parts_of(x)],
+            self.captured,
         )
 
     def _slots(self, window: Window) -> list[Any]:
@@ -168,16 +167,7 @@ class _Translation:
         sizes = [T.shape_i(buffer, 0) for buffer in self.buffers] + self.sizes
         for rows, size in zip([*found.traced, *found.stacked[n_left:]], sizes, strict=True):
             results.append(_kept_rows(rows, size, self.info.as_while))
-        rest = list(found.carried[n_rows:])
-        for x in self.carried:
-            count = len(parts_of(x))
-            results.append(Stream(*rest[:count]) if isinstance(x, Stream) else rest[0])
-            rest = rest[count:]
-        return results
-
-
-def _kept(new: Any, old: Any) -> Any:
-    return new if isinstance(old, Stream) else like(new, old)
+        return [*results, *found.carried[n_rows:]]
 
 
 def _kept_rows(rows: Any, size: Any, may_stop: bool) -> Any:

@@ -10,7 +10,11 @@ import symcomp.tensor as T
 from symcomp.cvm import prepare
 from symcomp.cvm.machine import DRAWS_OF_NUMPY
 from symcomp.errors import ShapeError
-from symcomp.tests.cvm.looking import bodies_of, kinds_of
+from symcomp.ops.random.draw import Draw
+from symcomp.ops.random.state import HALVED, RandomType, halved_words_of, words_of
+from symcomp.ops.random.table import TABLE
+from symcomp.tests.cvm.looking import asked, bodies_of, kinds_of
+from symcomp.tests.ops.random.test_draw import PARAMETERS
 
 NATIVE = symcomp.Mode(linker="cvm")
 SHAPES = np.array([[0.0, 0.3, 1.0, 7.5]])
@@ -42,6 +46,70 @@ def test_numbers_and_states_are_numpys(case: Any, dtype: str) -> None:
     np.testing.assert_array_equal(found, wanted)
     rng.bit_generator.state = {**rng.bit_generator.state, "has_uint32": 0, "uinteger": 0}
     np.testing.assert_array_equal(words, T.random.RandomType().filter(rng))
+
+
+#: Names of draws without kernels.
+IN_PYTHON = {"categorical", "choice", "choice_by_p", "multinomial"}
+
+
+@pytest.mark.parametrize("words", [4, 6])
+@pytest.mark.parametrize("name", [n for n in TABLE if n not in IN_PYTHON])
+def test_kernels_draw_as_numpys_methods_do(name: str, words: int) -> None:
+    """Parameters that are one number, one for each, stretched along some axes, and strided."""
+    row, values = TABLE[name], PARAMETERS.get(name, ())
+    state = RandomType()("state") if words == 4 else HALVED("state")
+    start = words_of if words == 4 else halved_words_of
+    for pattern in ("one", "each", "rows", "strided"):
+        given, symbols = [], []
+        for value, kind, is_vector in zip(values, row.dtypes, row.vectors, strict=True):
+            shape = {"one": (1, 1), "rows": (3, 1)}.get(pattern, (3, 4))
+            x = np.broadcast_to(np.array(value, kind), (*shape, *np.shape(value))).copy()
+            given.append(x[::-1, ::-1] if pattern == "strided" else x)
+            lengths = [1 if n == 1 else None for n in shape]
+            symbols.append(T.TensorType(kind, [*lengths, *[None] * is_vector])())
+        m, n = T.lscalar("m"), T.lscalar("n")
+        inputs = [state, m, n, *symbols]
+        for dtype in row.draws:
+            z = Draw(name, dtype)(*inputs)
+            f = symcomp.function(inputs, z, mode=NATIVE)
+            g = symcomp.function(inputs, z, mode=symcomp.Mode(linker="py"))
+            assert "draw" in kinds_of(f)
+            for m_, n_ in ((3, 4), (3, 4), (3, 4)):
+                now = start(np.random.default_rng(3))
+                arguments = (now, m_, n_, *given)
+                assert asked(f, [np.asarray(x) for x in arguments]) == []
+                for got, wanted in zip(f(*arguments), g(*arguments), strict=True):
+                    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    "name, values",
+    [
+        ("beta", (-1.0, 2.0)), ("poisson", (-1.0,)), ("poisson", (1e300,)), ("binomial", (3, 1.5)),
+        ("integers", (3, 3)), ("hypergeometric", (3, 4, 9)), ("geometric", (0.0,)),
+        ("negative_binomial", (2.0, 0.0)), ("triangular", (1.0, 0.0, 2.0)), ("zipf", (1.0,)),
+        ("logseries", (1.0,)), ("wald", (0.0, 1.0)), ("vonmises", (0.0, -1.0)),
+        ("counts", (3, [0.8, 0.4, 0.0])), ("counts", (-3, [0.8, 0.2, 0.0])),
+        ("dirichlet", ([-1.0, 2.0],)),
+    ],
+)  # fmt: skip
+def test_parameters_that_numpy_refuses(name: str, values: Any) -> None:
+    row = TABLE[name]
+    symbols = [
+        T.TensorType(kind, [None] * (1 + is_vector))()
+        for kind, is_vector in zip(row.dtypes, row.vectors, strict=True)
+    ]
+    state = RandomType()("state")
+    z = Draw(name, row.draws[-1])(state, T.constant(2), *symbols)
+    f = symcomp.function([state, *symbols], z, mode=NATIVE)
+    good = [np.array([v, v], k) for v, k in zip(PARAMETERS[name], row.dtypes, strict=True)]
+    bad = [np.array([v, v], k) for v, k in zip(values, row.dtypes, strict=True)]
+    words = words_of(np.random.default_rng(3))
+    before = f(words, *good)
+    with pytest.raises(ValueError, match=f"{name}: "):
+        f(words, *bad)
+    for a, b in zip(f(words, *good), before, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_half_of_a_word_is_not_kept() -> None:

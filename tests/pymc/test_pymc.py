@@ -9,6 +9,7 @@ import pytest
 
 pm = pytest.importorskip("pymc")
 
+import pytensor  # noqa: E402
 import pytensor.tensor as pt  # noqa: E402
 from pytensor.compile.mode import Mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
@@ -113,6 +114,9 @@ def test_minibatches():
         fitted = pm.fit(2000, random_seed=1, progressbar=False, obj_optimizer=optimizer)
         draws = fitted.sample(200, random_seed=2)
     assert abs(float(draws.posterior["mu"].mean()) - x.mean()) < 0.3
+    f = pytensor.function([], batch, mode="SYMCOMP")
+    assert f().shape == (50,)
+    assert backend.fallbacks(f) == {}
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])

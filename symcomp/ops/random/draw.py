@@ -16,7 +16,15 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.elementwise.scalar_gamma import gammaln
 from symcomp.ops.elementwise.scalar_math import cast, exp, log
 from symcomp.ops.elementwise.scalar_special import gammainc_der
-from symcomp.ops.random.state import RandomType, generator_at, words_of
+from symcomp.ops.random.state import (
+    HALVED,
+    WORDS,
+    RandomType,
+    generator_at,
+    halved_words_of,
+    is_pcg64_state,
+    words_of,
+)
 from symcomp.ops.random.table import TABLE, Row
 from symcomp.ops.shapes.alloc import sum_to
 from symcomp.ops.shapes.shape import known_length
@@ -31,9 +39,9 @@ NOT_DERIVED = (
 class Draw(Op):
     """state', z[i_1, .., i_k] ~ distribution(x[i_1, .., i_k] ..), independent.
 
-    Inputs: the state; the lengths n_1 .. n_k; the parameters, with k axes, of length 1 or n_i, and,
-    where a parameter holds probabilities of outcomes, one more. Outputs: the state after it; z, of
-    the lengths n_1 .. n_k (and the number of outcomes).
+    Inputs: the state, of PCG64; the lengths n_1 .. n_k; the parameters, with k axes, of length 1
+    or n_i, and, where a parameter holds probabilities of outcomes, one more. Outputs: the state
+    after it; z, of the lengths n_1 .. n_k (and the number of outcomes).
 
     Draws the numbers of NumPy's Generator. A pure function: the same state gives the same numbers.
     """
@@ -59,9 +67,9 @@ class Draw(Op):
     def output_types(self, *inputs: TensorVariable) -> list[Type]:
         row, name = self.row, self.distribution
         state, lengths, parameters = self._parts(inputs)
-        if not RandomType().is_super(state.type):
+        if not is_pcg64_state(state.type):
             raise DTypeError(
-                f"{name}: the state must be a uint64 vector of 4 words, got {state} "
+                f"{name}: the state must be a uint64 vector of 4 words, or of 6, got {state} "
                 f"({state.type}): make it by T.random.state, or of numpy.random.default_rng(seed)"
             )
         if self.dtype not in row.draws:
@@ -89,7 +97,8 @@ class Draw(Op):
                         )
                     shape[axis] = n
         outcomes = [parameters[-1].type.shape[-1]] if row.is_vector else []
-        return [RandomType(), TensorType(self.dtype, (*shape, *outcomes))]
+        after = RandomType() if state.type.shape == (WORDS,) else HALVED
+        return [after, TensorType(self.dtype, (*shape, *outcomes))]
 
     def perform(self, *values: Any) -> tuple[Any, ...]:
         return self.sample(values, self.dtype)
@@ -107,7 +116,8 @@ class Draw(Op):
             titles = zip(self.row.parameters, parameters, strict=True)
             shown = "".join(f", {t} {x.dtype} of shape {x.shape}" for t, x in titles)
             raise ValueError(f"{self.distribution}: {problem} (size {size}{shown})") from None
-        return words_of(generator), np.asarray(z)
+        after = words_of if len(words) == WORDS else halved_words_of
+        return after(generator), np.asarray(z)
 
     def bind(self, node: Apply) -> Callable[..., Any]:
         """Return ``perform``, checking that axes of parameters not known to be 1 are not stretched.

@@ -1,6 +1,10 @@
 """The state of a stream of random numbers: the four 64-bit words of NumPy's PCG64, or three of
 Philox: the key, and the upper and the lower word of the counter.
 
+NumPy draws 32 bits for some integers and keeps the other half of their word for the next such
+draw. Streams drop it; a state of six words has it, too, after the four: whether there is one, and
+its value.
+
 A state is an array like any other, and a draw a function of it: so loops carry it, a draw that a
 gradient computes again gives the same numbers, and a failed call leaves the state unchanged.
 """
@@ -19,6 +23,7 @@ from symcomp.errors import DTypeError
 
 # The high and low words of the generator's state, and of its increment.
 WORDS = 4
+HALVED_WORDS = WORDS + 2
 COUNTER_WORDS = 3
 _LOW = (1 << 64) - 1
 
@@ -84,9 +89,25 @@ def is_counter_state(kind: Type) -> bool:
     )
 
 
+#: The type of states of PCG64 with half a word.
+HALVED = TensorType("uint64", (HALVED_WORDS,))
+
+
+def is_pcg64_state(kind: Type) -> bool:
+    """Tell whether variables of a type are states of PCG64, of four or six words."""
+    return RandomType().is_super(kind) or HALVED.is_super(kind)
+
+
 def is_state(kind: Type) -> bool:
     """Tell whether variables of a type are states of streams."""
-    return isinstance(kind, RandomType) or is_counter_state(kind)
+    return isinstance(kind, RandomType) or is_counter_state(kind) or HALVED.is_super(kind)
+
+
+def halved_words_of(generator: np.random.Generator) -> np.ndarray:
+    """Return the state of a NumPy generator that is PCG64, as six words."""
+    state: Any = generator.bit_generator.state
+    half = np.array((state["has_uint32"], state["uinteger"]), np.uint64)
+    return np.concatenate([words_of(generator), half])
 
 
 def words_of(generator: Any) -> np.ndarray:
@@ -165,10 +186,11 @@ def _own_generator() -> np.random.Generator:
 def generator_at(words: Any, generator: Any = None) -> np.random.Generator:
     """Set a generator (``generator``, or that of this thread) to a state, and return it."""
     found: np.random.Generator = _own_generator() if generator is None else generator
-    high, low, increment_high, increment_low = words.tolist()
+    high, low, increment_high, increment_low, *half = words.tolist()
     state = {"state": high << 64 | low, "inc": increment_high << 64 | increment_low}
+    has_half, rest = half or (0, 0)
     found.bit_generator.state = {
-        "bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0,
+        "bit_generator": "PCG64", "state": state, "has_uint32": has_half, "uinteger": rest,
     }  # fmt: skip
     return found
 

@@ -109,6 +109,27 @@ def _multinomial(generator: Any, size: Any, parameters: Sequence[Any], out: Any)
     return generator.multinomial(n, p / p.sum(axis=-1, keepdims=True), size=size)
 
 
+def _by_vectors(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a sampler that draws one vector after the other, of a generator and parameters."""
+
+    def sample(generator: Any, size: Any, parameters: Sequence[Any], out: Any) -> Any:
+        rows = [np.broadcast_to(x, (*size, *x.shape[len(size) :])) for x in parameters]
+        z = np.empty((*size, parameters[-1].shape[-1]), getattr(out, "dtype", out))
+        for at in np.ndindex(*size):
+            z[at] = draw(generator, *(x[at] for x in rows))
+        return z
+
+    return sample
+
+
+def _choice(generator: Any, n: Any, places: Any) -> Any:
+    return generator.choice(int(n), len(places), replace=False)
+
+
+def _choice_by_p(generator: Any, p: Any, places: Any) -> Any:
+    return generator.choice(len(p), len(places), replace=False, p=p)
+
+
 REALS = ("float32", "float64")
 _add("standard_uniform", sample=_filling("random"), draws=REALS)
 _add("standard_normal", sample=_filling("standard_normal"), draws=REALS)
@@ -135,3 +156,14 @@ _add("logseries", "p")
 _add("zipf", "a")
 _add("categorical", "p*", _categorical)
 _add("multinomial", "n# p*", _multinomial, is_vector=True)
+# Vectors by NumPy's methods for one: probabilities; counts of outcomes whose probabilities are
+# taken as they are; numbers in another order; different numbers below n, as many as there are
+# places.
+_add(
+    "dirichlet", "alpha*", _by_vectors(lambda g, alpha: g.dirichlet(alpha)), draws=("float64",),
+    is_vector=True,
+)  # fmt: skip
+_add("counts", "n# p*", _by_vectors(lambda g, n, p: g.multinomial(n, p)), is_vector=True)
+_add("permutation", "items#*", _by_vectors(lambda g, x: g.permutation(x)), is_vector=True)
+_add("choice", "n# places#*", _by_vectors(_choice), is_vector=True)
+_add("choice_by_p", "p* places#*", _by_vectors(_choice_by_p), is_vector=True)

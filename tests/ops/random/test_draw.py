@@ -17,7 +17,14 @@ from symcomp.errors import (
     ShapeError,
 )
 from symcomp.ops.random.draw import Draw, _gamma_slope
-from symcomp.ops.random.state import RandomType, generator_at, seeded, words_of
+from symcomp.ops.random.state import (
+    HALVED,
+    RandomType,
+    generator_at,
+    halved_words_of,
+    seeded,
+    words_of,
+)
 from symcomp.ops.random.table import TABLE
 from symcomp.tests.harness import check
 from symcomp.tests.ops.random.draws import drawn
@@ -45,7 +52,35 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "zipf": (2.5,),
     "categorical": ([0.2, 0.5, 0.3],),
     "multinomial": (9, [0.2, 0.5, 0.3]),
+    "dirichlet": ([0.7, 2.5, 1.0],),
+    "counts": (9, [0.2, 0.5, 0.3]),
+    "permutation": ([4, 7, 5],),
+    "choice": (9, [0, 1, 2]),
+    "choice_by_p": ([0.2, 0.4, 0.3, 0.1], [0, 1, 2]),
 }
+#: Names of methods of NumPy, where ours are others, and what their rows of numbers are made by.
+METHODS: dict[str, Any] = {
+    "standard_uniform": lambda g, size, **more: g.random(size, **more),
+    "categorical": lambda g, p, size: np.searchsorted(np.cumsum(p), g.random(size), side="right"),
+    "counts": lambda g, n, p, size: g.multinomial(n, p, size),
+    "permutation": lambda g, x, size: rows(lambda: g.permutation(np.array(x)), size),
+    "choice": lambda g, n, x, size: rows(lambda: g.choice(n, len(x), replace=False), size),
+    "choice_by_p": lambda g, p, x, size: rows(
+        lambda: g.choice(len(p), len(x), replace=False, p=p), size
+    ),
+}
+
+
+def rows(draw: Any, size: Any) -> Any:
+    """Rows of numbers, drawn one after the other."""
+    return np.array([draw() for _ in range(np.prod(size))]).reshape(*size, -1)
+
+
+def by_numpy(rng: Any, name: str, *values: Any, size: Any, **more: Any) -> Any:
+    """Draw from a distribution of the table by NumPy's own method."""
+    if name in METHODS:
+        return METHODS[name](rng, *values, size=size, **more)
+    return getattr(rng, name)(*values, size=size, **more)
 
 
 def ready(name: str, values: Any, rank: int) -> list[Any]:
@@ -64,14 +99,8 @@ def test_values_are_those_of_numpy_generators(name: str) -> None:
     values = PARAMETERS.get(name, ())
     for dtype in TABLE[name].draws:
         rng = np.random.default_rng(7)
-        if name == "standard_uniform":
-            wanted = rng.random((3, 4), dtype=dtype)
-        elif name in ("standard_normal", "standard_exponential", "standard_gamma"):
-            wanted = getattr(rng, name)(*values, size=(3, 4), dtype=dtype)
-        elif name == "categorical":
-            wanted = np.searchsorted(np.cumsum(values[0]), rng.random((3, 4)), side="right")
-        else:
-            wanted = getattr(rng, name)(*values, size=(3, 4))
+        more = {} if len(TABLE[name].draws) == 1 else {"dtype": dtype}
+        wanted = by_numpy(rng, name, *values, size=(3, 4), **more)
 
         def build(state: Any, m: Any, n: Any, dtype: str = dtype) -> Any:
             return Draw(name, dtype)(state, m, n, *ready(name, values, 2))
@@ -101,6 +130,27 @@ def test_every_machine_draws_the_same(linker: str, dtype: str) -> None:
         wanted = drawn(getattr(T.random, name), size=(7, 3), dtype=dtype)
         got = drawn(getattr(T.random, name), size=(7, 3), dtype=dtype, mode=mode)
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_states_with_half_a_word_go_on_as_numpys_generators(name: str) -> None:
+    rng = np.random.default_rng(7)
+    rng.integers(0, 100, 3)
+    words = halved_words_of(rng)
+    state = HALVED("state")
+    dtype = TABLE[name].draws[-1]
+    after, z = Draw(name, dtype)(state, T.constant(5), *ready(name, PARAMETERS.get(name, ()), 1))
+    assert after.type == HALVED
+    for linker in ("py", "cvm"):
+        f = symcomp.function([state], [after, z], mode=symcomp.Mode(linker=linker))
+        rng = np.random.default_rng(7)
+        rng.integers(0, 100, 3)
+        now = words
+        for _ in range(3):
+            now, found = f(now)
+            wanted = by_numpy(rng, name, *PARAMETERS.get(name, ()), size=(5,))
+            np.testing.assert_array_equal(found, wanted)
+            np.testing.assert_array_equal(now, halved_words_of(rng))
 
 
 def test_empty_and_scalar_draws() -> None:
