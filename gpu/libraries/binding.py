@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import warnings
+from collections.abc import Container
 from typing import Any, ClassVar, TypeVar
 
 from symcomp.cvm.machine import LibraryHandle
@@ -75,11 +76,18 @@ class NvidiaLibrary:
         DeviceError
             If it fails.
         """
+        self.try_call((), function, *given)
+
+    def try_call(self, refusals: Container[int], function: str, *given: Any) -> bool:
+        """Call a function now; return whether it was done: False, if its answer is a refusal."""
         self.address(function)
         words = [ctypes.c_uint64(g % 2**64) if isinstance(g, int) else g for g in given]
         code = self.driver.in_context(getattr(self._library, function), *words)
+        if code in refusals:
+            return False
         if code:
             raise DeviceError(f"{function} on {self.driver.name}: {self.message(code)}")
+        return True
 
     def message(self, code: int) -> str:
         """Return what an error of a function means."""

@@ -20,6 +20,7 @@ from symcomp.gpu.kernels.convolution import (
 )
 from symcomp.gpu.kernels.indexing import Indexed, plan_gather, plan_scatter
 from symcomp.gpu.kernels.pooling import plan_max, plan_spread, plan_sum, plan_unpool
+from symcomp.gpu.libraries.cudnn import FORWARD, TO_INPUTS, TO_KERNELS, plan_by_cudnn
 from symcomp.gpu.lowerings.contract import DeviceLowering
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
@@ -39,7 +40,8 @@ def _plan_convolve(planner: Planner, node: Apply, given: Sequence[Any]) -> Seque
     op: Any = node.op
     x, w = given
     z = planner.new(x.dtype, op.result_shape(x.shape, w.shape))
-    plan_factors(planner, forward_factors(op.geometry, op.groups, z, x, w), False, True)
+    if not plan_by_cudnn(planner, FORWARD, op.geometry, op.groups, [x, w, z]):
+        plan_factors(planner, forward_factors(op.geometry, op.groups, z, x, w), False, True)
     return [z]
 
 
@@ -47,7 +49,8 @@ def _plan_convolve_kernels(planner: Planner, node: Apply, given: Sequence[Any]) 
     op: Any = node.op
     x, g, *kernel = given
     w = planner.new(x.dtype, op.result_shape(x.shape, g.shape, [int(n) for n in kernel]))
-    plan_factors(planner, kernel_factors(op.geometry, op.groups, w, x, g), False, True)
+    if not plan_by_cudnn(planner, TO_KERNELS, op.geometry, op.groups, [x, w, g]):
+        plan_factors(planner, kernel_factors(op.geometry, op.groups, w, x, g), False, True)
     return [w]
 
 
@@ -55,6 +58,8 @@ def _plan_convolve_inputs(planner: Planner, node: Apply, given: Sequence[Any]) -
     op: Any = node.op
     w, g, *lengths = given
     x = planner.new(g.dtype, op.result_shape(w.shape, g.shape, [int(n) for n in lengths]))
+    if plan_by_cudnn(planner, TO_INPUTS, op.geometry, op.groups, [x, w, g]):
+        return [x]
     parts = [*input_factors(op.geometry, op.groups, x, w, g)]
     if any(part.depth == 0 for part in parts):
         planner.clear(x)  # no window meets some elements
