@@ -74,9 +74,7 @@ def _cholesky_solve(op: Any, c: Any, b: Any) -> Any:
 
 
 def _eigh(op: Any, a: Any, b: Any = None) -> Any:
-    if b is not None:
-        return NotImplemented
-    return T.linalg.eigh(a, "L" if op.lower else "U")
+    return T.linalg.eigh(a, "L" if op.lower else "U", b)
 
 
 def _eigvalsh(op: Any, a: Any, b: Any = None) -> Any:

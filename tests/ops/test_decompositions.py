@@ -90,6 +90,41 @@ def test_generalized_eigenvalues(dtype, lower):
     )
 
 
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("shape", [(3, 3), (1, 1), (0, 0), (0, 2, 2)], ids=str)
+def test_generalized_eigenvectors(shape, dtype, lower):
+    a, b = normal(*shape, dtype=dtype), positive(*shape, dtype=dtype)
+
+    def invariants(a, b):
+        w, v = L.eigh(a, "L" if lower else "U", b)
+        return [w, squares(v), T.matmul(v * T.exp(w)[..., None, :], dagger(v))]
+
+    def expected(a, b):
+        w, v = np.zeros(shape[:-1]), np.zeros(shape, dtype)
+        if a.size:
+            w, v = scipy.linalg.eigh(seen(a, lower), seen(b, lower))
+            whole = seen(b, lower)
+            np.testing.assert_allclose(adjoint(v) @ whole @ v, np.eye(len(v)), atol=1e-12)
+        return [w, numpy_squares(v), (v * np.exp(w)[..., None, :]) @ adjoint(v)]
+
+    check(invariants, a, b, expected=expected, rtol=1e-8, atol=1e-12)
+
+
+def test_generalized_eigenvectors_of_stacks():
+    a, b = normal(2, 2, 2), positive(2, 2)
+    wanted = [scipy.linalg.eigh(seen(x, True), b)[1] ** 2 for x in a]
+    check(lambda a, b: L.eigh(a, b=b)[1] ** 2, a, b, expected=np.array(wanted), rtol=1e-8)
+    for kinds, wanted in ((("int8", "float32"), "float64"), (("float32",) * 2, "float32")):
+        w, v = L.eigh(T.matrix(dtype=kinds[0]), b=T.matrix(dtype=kinds[1]))
+        assert (w.dtype, v.dtype) == (wanted, wanted)
+    with pytest.raises(ShapeError, match=r"eigh: b \(.*\) must be square"):
+        L.eigh(np.eye(2), b=np.ones((2, 3)))
+    v = T.dmatrix()
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        L.eigh(np.eye(2), b=v)[1].eval({v: -np.eye(2)})
+
+
 def test_generalized_eigenvalues_of_stacks():
     a, b = normal(2, 2, 2), positive(2, 2)
     wanted = [scipy.linalg.eigvalsh(seen(x, True), b) for x in a]

@@ -132,6 +132,17 @@ def test_gradients():
     compare([p, b], pytensor.grad(cost, [p, b]), [P[0], V[0]], rtol=1e-7)
 
 
+@pytest.mark.parametrize("stacked", [False, True])
+def test_generalized_eigenvectors(stacked):
+    a, b = (pt.dtensor3("a"), pt.dtensor3("b")) if stacked else (pt.dmatrix("a"), pt.dmatrix("b"))
+    values = [M, P] if stacked else [M[0], P[0]]
+    for lower in (True, False):
+        w, v = L.eigh(a, b, lower=lower)
+        outputs = [w, abs(v)]
+        compare([a, b], outputs, values, rtol=1e-8)
+        compare([a, b], pytensor.grad((v**2)[..., 0].sum() + w.prod(), [a, b]), values, rtol=1e-6)
+
+
 def test_ops_along_stacks():
     x, i = pt.dmatrix("x"), pt.lvector("i")
     rows, places = pt.dtensor3("rows"), pt.lmatrix("places")

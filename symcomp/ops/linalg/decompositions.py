@@ -64,17 +64,20 @@ def cholesky(x: Any, lower: bool = True, on_error: str = "raise") -> TensorVaria
     return narrowed(Cholesky(bool(lower), on_error)(x), x)
 
 
-def eigh(a: Any, UPLO: Literal["L", "U"] = "L") -> list[TensorVariable]:
-    """Compute eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices.
+def eigh(a: Any, UPLO: Literal["L", "U"] = "L", b: Any = None) -> list[TensorVariable]:
+    """Compute eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices: the w
+    and v with ``a v = v diag(w)``, or, given b, ``a v = b v diag(w)`` and ``v^H b v = 1``.
 
-    (..., n, n) -> (..., n), (..., n, n)
+    (..., n, n) (..., n, n) -> (..., n), (..., n, n)
 
     Parameters
     ----------
     a : tensor_like
         Integers count as float64.
     UPLO : {"L", "U"}
-        The triangle that is read. The gradient with respect to the other is zero.
+        The triangle of each that is read. The gradient with respect to the other is zero.
+    b : tensor_like, optional
+        Positive definite; by default the identity.
 
     Returns
     -------
@@ -84,7 +87,9 @@ def eigh(a: Any, UPLO: Literal["L", "U"] = "L") -> list[TensorVariable]:
 
     Raises
     ------
-    ShapeError
+    ShapeError, ValueError
+    numpy.linalg.LinAlgError
+        When the function runs: b is not positive definite.
 
     Examples
     --------
@@ -94,8 +99,30 @@ def eigh(a: Any, UPLO: Literal["L", "U"] = "L") -> list[TensorVariable]:
     >>> w.eval({x: [[2, 0], [1, 2]]})
     array([1., 3.])
     """
-    a = as_tensor_variable(a)
-    return [narrowed(out, a) for out in Eigh(UPLO)(a)]
+    a, decompose = as_tensor_variable(a), Eigh(UPLO)
+    if b is None or b is NoneConst:
+        return [narrowed(out, a) for out in decompose(a)]
+    b = as_tensor_variable(b)
+    c, reduced = _reduced("eigh", a, b, UPLO == "L")
+    w, v = Eigh()(reduced)
+    return [narrowed(out, a, b) for out in (w, Solve("upper_triangular")(adjoint(c), v))]
+
+
+def _reduced(
+    name: str, a: TensorVariable, b: TensorVariable, lower: bool
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return c with b = c c^H, lower triangular, and c^-1 a c^-H: if x is an eigenvector of this,
+    c^-H x is one of a and b (Golub and Van Loan, section 8.7).
+    """
+    square_length(name, "a", a)
+    square_length(name, "b", b)
+    left, right = aligned_stacks(name, a, b, 2)
+    common = lapack_dtype(a.dtype, b.dtype)
+    c = Cholesky(lower)(cast_to(right, common))
+    c = c if lower else adjoint(c)
+    solver = Solve("lower_triangular")
+    half = adjoint(solver(c, mirrored(cast_to(left, common), lower, True)))
+    return c, solver(c, half)
 
 
 def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
@@ -131,16 +158,7 @@ def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
     if b is None or b is NoneConst:
         return narrowed(Eigvalsh(lower)(a), a)
     b = as_tensor_variable(b)
-    square_length("eigvalsh", "a", a)
-    square_length("eigvalsh", "b", b)
-    left, right = aligned_stacks("eigvalsh", a, b, 2)
-    common = lapack_dtype(a.dtype, b.dtype)
-    # With b = c c^H, these are the eigenvalues of c^-1 a c^-H (Golub and Van Loan, section 8.7).
-    c = Cholesky(lower)(cast_to(right, common))
-    c = c if lower else adjoint(c)
-    solver = Solve("lower_triangular")
-    half = adjoint(solver(c, mirrored(cast_to(left, common), lower, True)))
-    return narrowed(Eigvalsh()(solver(c, half)), a, b)
+    return narrowed(Eigvalsh()(_reduced("eigvalsh", a, b, lower)[1]), a, b)
 
 
 def eig(a: Any) -> list[TensorVariable]:
