@@ -8,6 +8,7 @@ the host never waits.
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +35,13 @@ MATRICES = "cublasGemmStridedBatchedEx_64"
 
 
 class Cublas(LibraryWithHandle):
-    """cuBLAS, version 12 or newer, with a handle for one device."""
+    """cuBLAS, version 12 or newer, with a handle for one device.
+
+    Attributes
+    ----------
+    ignored : int
+        Where functions may write a number on the host.
+    """
 
     name, called = "cublas", "cuBLAS"
     creating, setting = "cublasCreate_v2", "cublasSetStream_v2"
@@ -47,6 +54,8 @@ class Cublas(LibraryWithHandle):
 
     def handle_for(self, handle: int) -> LibraryHandle:
         self.call("cublasSetPointerMode_v2", handle, POINTER_MODE_DEVICE)
+        self._number = ctypes.c_int()
+        self.ignored = ctypes.addressof(self._number)
         # Sizes that NVIDIA advises; memory of our own lets work be captured in graphs.
         is_hopper = self.driver.arch.startswith("sm_") and int(self.driver.arch[3:]) >= 90
         nbytes = (32 if is_hopper else 4) << 20

@@ -1,7 +1,8 @@
 """cuSOLVER: systems, and the decompositions that they need; triangular systems by cuBLAS.
 
-Both have matrices by columns. A stack is as many calls as it has matrices, emitted as a loop. What
-fails leaves a number for each matrix on the device, so nothing waits.
+Both have matrices by columns. A stack of small matrices is one call where there is a function for
+it, else there are as many calls as matrices, emitted as a loop. What fails leaves a number for each
+matrix on the device, so nothing waits.
 """
 
 from __future__ import annotations
@@ -13,6 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from symcomp.gpu.errors import DeviceError
+from symcomp.gpu.kernels.addresses import plan_addresses
+from symcomp.gpu.libraries.batches import (
+    batching,
+    factor_batch,
+    is_batch,
+    solve_batch,
+    solve_triangles,
+)
 from symcomp.gpu.libraries.binding import Kind, LibraryWithHandle, library_of
 from symcomp.gpu.libraries.cublas import PLAIN, TRANSPOSED, Cublas, stored
 from symcomp.gpu.planner import Operand, Planner
@@ -24,6 +33,7 @@ LETTERS = {"float32": "S", "float64": "D"}
 _WITH_WORKSPACE = ("potrf", "getrf", "syevd", "geqrf", "orgqr", "gesvd")
 _FUNCTIONS = (
     *_WITH_WORKSPACE, *(f"{name}_bufferSize" for name in _WITH_WORKSPACE), "potrs", "getrs",
+    "potrfBatched",
 )  # fmt: skip
 
 
@@ -64,6 +74,10 @@ def factor_positive(planner: Planner, x: Operand, lower: bool) -> Operand:
     """
     failed = planner.new("int32", x.shape[:1])
     triangle, n = stored_triangle(lower), x.shape[-1]
+    if is_batch(x):
+        words = [triangle, n, plan_addresses(planner, x), n, failed, x.shape[0], x]
+        call_solver(planner, "potrfBatched", x.dtype, words)
+        return failed
     work, size = workspace(planner, "potrf", x.dtype, [triangle, n, 0, n])
 
     def emit(one: Operand, info: Operand) -> None:
@@ -97,7 +111,11 @@ def solve_positive(planner: Planner, a: Operand, z: Operand, lower: bool) -> Ope
     def emit(one: Operand, columns: Operand) -> None:
         call_solver(planner, "potrs", a.dtype, [triangle, n, k, one, n, columns, n, ignored])
 
-    if k:
+    library = batching(planner, a)
+    if k and library is not None:
+        operations = [PLAIN, TRANSPOSED] if triangle == LOWER else [TRANSPOSED, PLAIN]
+        solve_triangles(planner, library, a, z, triangle, operations)
+    elif k:
         for_each(planner, [a, z], emit)
     return failed
 
@@ -119,6 +137,10 @@ def factor_general(planner: Planner, a: Operand) -> tuple[Operand, Operand]:
     """
     count, n = a.shape[:2]
     failed, pivots = planner.new("int32", [count]), planner.new("int32", [count, n])
+    library = batching(planner, a)
+    if library is not None:
+        factor_batch(planner, library, a, pivots, failed)
+        return pivots, failed
     work, _ = workspace(planner, "getrf", a.dtype, [n, n, 0, n])
 
     def emit(one: Operand, rows: Operand, info: Operand) -> None:
@@ -150,7 +172,10 @@ def solve_general(planner: Planner, a: Operand, z: Operand) -> Operand:
         given = [TRANSPOSED, n, k, one, n, rows, columns, n, ignored]
         call_solver(planner, "getrs", a.dtype, given)
 
-    if k:
+    library = batching(planner, a)
+    if k and library is not None:
+        solve_batch(planner, library, a, pivots, z)
+    elif k:
         for_each(planner, [a, pivots, z], emit)
     return failed
 
@@ -163,7 +188,7 @@ def solve_triangular(
     Parameters
     ----------
     a : Operand
-        (s, n, n), of a layout that cuBLAS reads.
+        (s, n, n), in C order; or, if s is 1, of a layout that cuBLAS reads.
     z : Operand
         As in ``solve_positive``.
     lower : bool
@@ -186,7 +211,9 @@ def solve_triangular(
             [LEFT, triangle, operation, int(unit_diagonal), n, k, one, matrix, step, columns, n],
         )  # fmt: skip
 
-    if k:
+    if k and is_batch(a):
+        solve_triangles(planner, library, a, z, triangle, [operation], unit_diagonal)
+    elif k:
         for_each(planner, [a, z], emit)
 
 

@@ -1,6 +1,6 @@
 // A libcublas for tests: the functions that symcomp calls, with NVIDIA's names and arguments, by plain loops.
 // It refuses what cuBLAS refuses, and what symcomp promises not to do: factors on the host, no workspace.
-#include "stand_in.h"
+#include "fake_matrices.h"
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 enum { PLAIN, TRANSPOSED };
@@ -130,6 +130,21 @@ template <class T> struct Triangular {
   }
 };
 
+template <class T> struct TriangularEach {
+  Triangular<T> one;
+  int count;
+  const T *const *a;
+  T *const *b;
+  int operator()() const {
+    Triangular<T> each = one;
+    for (int i = 0; i < count; i++) {
+      each.a = a[i], each.b = b[i];
+      each();
+    }
+    return 0;
+  }
+};
+
 #define VECTORS(LETTER, T)                                                                                            \
   API cublas##LETTER##gemv_v2_64(Handle *h, int op, int64_t m, int64_t n, const T *alpha, const T *a, int64_t lda,    \
                                  const T *x, int64_t x_step, const T *beta, T *y, int64_t y_step) {                   \
@@ -148,6 +163,26 @@ template <class T> struct Triangular {
     if ((triangle | op | is_unit) & ~1 || n < 0 || k < 0 || lda < n || ldb < n) return INVALID_VALUE;                 \
     if (side) return NOT_SUPPORTED;                                                                                   \
     return enqueue(h->stream, Triangular<T>{!triangle, op, is_unit, n, k, lda, ldb, alpha, a, b});                    \
+  }                                                                                                                   \
+  API cublas##LETTER##trsmBatched(Handle *h, int side, int triangle, int op, int is_unit, int n, int k,               \
+                                  const T *alpha, const T *const *a, int lda, T *const *b, int ldb, int count) {      \
+    if (int code = problem(h)) return code;                                                                           \
+    if ((triangle | op | is_unit) & ~1 || n < 1 || k < 1 || lda < n || ldb < n || count < 1) return INVALID_VALUE;    \
+    if (side) return NOT_SUPPORTED;                                                                                   \
+    const Triangular<T> one = {!triangle, op, is_unit, n, k, lda, ldb, alpha, 0, 0};                                  \
+    return enqueue(h->stream, TriangularEach<T>{one, count, a, b});                                                   \
+  }                                                                                                                   \
+  API cublas##LETTER##getrfBatched(Handle *h, int n, T *const *a, int lda, int *pivots, int *info, int count) {       \
+    if (int code = problem(h)) return code;                                                                           \
+    if (n < 1 || lda < n || count < 1 || !pivots) return INVALID_VALUE;                                               \
+    return enqueue(h->stream, EliminateEach<T>{n, lda, count, a, pivots, info});                                      \
+  }                                                                                                                   \
+  API cublas##LETTER##getrsBatched(Handle *h, int op, int n, int k, T *const *a, int lda, const int *pivots,          \
+                                   T *const *b, int ldb, int *info, int count) {                                      \
+    if (int code = problem(h)) return code;                                                                           \
+    if ((op & ~1) || n < 1 || k < 1 || lda < n || ldb < n || count < 1) return INVALID_VALUE;                         \
+    *info = 0;                                                                                                        \
+    return enqueue(h->stream, SolveEliminatedEach<T>{op, n, k, lda, ldb, count, a, pivots, b});                       \
   }
 VECTORS(S, float)
 VECTORS(D, double)

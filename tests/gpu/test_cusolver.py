@@ -13,6 +13,7 @@ from symcomp.config import config
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.errors import DeviceError
+from symcomp.gpu.libraries import batches
 from symcomp.tests.gpu.libraries import stand_ins
 from symcomp.tests.gpu.running import (
     DEVICE,
@@ -75,6 +76,36 @@ def test_each_function(cusolver: Any, emu: Emulator, stack: Any, dtype: str) -> 
     assert (cusolver.fake_calls() > before) is (0 not in stack)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_stacks_of_large_matrices(
+    cusolver: Any, emu: Emulator, monkeypatch: Any, dtype: str
+) -> None:
+    monkeypatch.setattr(batches, "MOST_ROWS", 3)
+    a, p, b = (T.tensor3(name, dtype=dtype) for name in "apb")
+    values = [general(3, 4, dtype=dtype), positive(3, 4, dtype=dtype), array(3, 4, 2, dtype=dtype)]
+    before = cusolver.fake_calls()
+    check([a, p, b], functions(a, p, b), values, UNITS, orders=[0], on_host=True)
+    calls = cusolver.fake_calls() - before
+    assert calls and calls % 3 == 0
+
+
+def test_a_stack_of_small_matrices_is_one_call(emu: Emulator) -> None:
+    p, b = T.dtensor3("p"), T.dtensor3("b")
+    z = L.cholesky(p)
+    outputs = [
+        (z, 0, 1), (L.solve_triangular(z, b, lower=True), 1, 1), (L.solve(p, b), 2, 0),
+        (L.solve(p, b, assume_a="pos"), 2, 1), (L.matrix_inverse(p), 2, 0),
+    ]  # fmt: skip
+    with stand_ins(emu, "cublas", "cusolver") as libraries:
+        for output, *wanted in outputs:
+            plain, f = compile_both([p, b], output, on_unused_input="ignore")
+            values = positive(20, 3), array(20, 3, 2, dtype="float64")
+            before = [library.fake_calls() for library in libraries]
+            np.testing.assert_allclose(f(*values), plain(*values), rtol=1e-9, atol=1e-12)
+            after = [library.fake_calls() for library in libraries]
+            assert np.subtract(after, before).tolist() == wanted
+
+
 @pytest.mark.parametrize(("n", "k"), [(0, 2), (1, 1), (3, 0), (1, 0), (7, 1)])
 def test_lengths(cusolver: Any, emu: Emulator, n: int, k: int) -> None:
     a, p, b = T.dmatrices("a", "p", "b")
@@ -122,7 +153,9 @@ def test_gradients(cusolver: Any, emu: Emulator) -> None:
     assert sum(name.startswith("Cholesky") for name in ops_on_device(f)) == 1
 
 
-def test_matrices_that_fail(cusolver: Any, emu: Emulator) -> None:
+@pytest.mark.parametrize("most", [0, 4])
+def test_matrices_that_fail(cusolver: Any, emu: Emulator, monkeypatch: Any, most: int) -> None:
+    monkeypatch.setattr(batches, "MOST_ROWS", most)
     s, b = T.dtensor3("s"), T.dtensor3("b")
     bad = positive(3, 4)
     bad[1, 2:] = bad[1, :, 2:] = 0
@@ -177,22 +210,25 @@ def test_in_loops(cusolver: Any, emu: Emulator) -> None:
     check_loops([x, p, s], outputs, values, 16 * UNITS)
 
 
-def test_graphs_have_triangular_systems_alone(emu: Emulator) -> None:
+def test_graphs_have_calls_of_cublas_alone(emu: Emulator) -> None:
     driver = Emulator(keeps_blocks=True)
     set_driver("emu", driver)  # the fixture sets the one before again
     v = T.dtensor3("v")
-    kinds: list[Any] = [L.matrix_inverse, lambda x: L.solve_triangular(x, T.tanh(x), lower=True)]
+    kinds: list[Any] = [
+        lambda x: T.matmul(L.cholesky(x), T.swapaxes(L.cholesky(x), -1, -2)),
+        lambda x: L.solve_triangular(x, T.tanh(x), lower=True), L.matrix_inverse,
+    ]  # fmt: skip
     with stand_ins(driver, "cublas", "cusolver"):
-        for has_graphs, make in enumerate(kinds):
+        for number, make in enumerate(kinds):
             w = symcomp.shared(positive(2, 3))
             host = symcomp.function([v], make(v))
             with config.change_flags(device="emu"):
                 f = symcomp.function([], gpu.to_gpu(make(w), "emu"), updates=[(w, make(w) + 1)])
-            wanted = positive(2, 3)
+            wanted, before = positive(2, 3), driver.counters.graphs
             for _ in range(10):
                 np.testing.assert_allclose(f().get(), host(wanted), rtol=1e-7)
                 wanted = host(wanted) + 1
-            assert (driver.counters.graphs > 3) is bool(has_graphs)
+            assert (driver.counters.graphs - before > 3) is (number > 0)
 
 
 @pytest.mark.parametrize("names", [(), ("cublas",), ("cusolver",)])

@@ -109,7 +109,13 @@ def test_matrices_of_low_rank(cusolver: Any, emu: Emulator) -> None:
         check([x], outputs, [values], UNITS, orders=[0], on_host=True)
 
 
-def test_determinants(cusolver: Any, emu: Emulator) -> None:
+@pytest.mark.parametrize("names", [("cusolver",), ("cublas", "cusolver")])
+def test_determinants(emu: Emulator, names: Any) -> None:
+    with stand_ins(emu, *names):
+        _check_determinants()
+
+
+def _check_determinants() -> None:
     x = T.dtensor3("x")
     values = array(5, 4, 4, dtype="float64")
     values[1, 2] = values[1, 0]  # singular, but for rounding
