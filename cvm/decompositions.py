@@ -68,7 +68,9 @@ def _system(name: str, node: Apply, lower: bool, option: int, wide: bool) -> Rou
     )
 
 
-def _solve(op: Any, node: Apply) -> Routine:
+def _solve(op: Any, node: Apply) -> Routine | None:
+    if op.A_structure == "banded":
+        return None
     if op.is_triangular:
         return _system("solve_triangular", node, op.lower, int(op.unit_diagonal), False)
     option = STRUCTURES.index(op.A_structure)
@@ -114,7 +116,7 @@ def _always(routine: Routine) -> Callable[[Any, Apply], Routine]:
     return lambda op, node: routine
 
 
-ROUTINES: dict[type, Callable[[Any, Apply], Routine]] = {
+ROUTINES: dict[type, Callable[[Any, Apply], Routine | None]] = {
     Adjugate: _always(Routine("adjugate", ("mm",))),
     Cholesky: _cholesky,
     Det: _always(Routine("determinant", ("",))),
@@ -139,11 +141,13 @@ ROUTINES: dict[type, Callable[[Any, Apply], Routine]] = {
 
 
 def decomposition(step: Instruction) -> Lowered | None:
-    """Lower one of these ops; None for dtypes that LAPACK has not."""
+    """Lower one of these ops; None for dtypes that LAPACK has not, and for bands."""
     node: Any = step.node
     if any(x.dtype not in LAPACK_DTYPES for x in node.inputs):
         return None
     routine = ROUTINES[type(node.op)](node.op, node)
+    if routine is None:
+        return None
     dtypes = [x.dtype for x in (node.inputs[0], *node.outputs)]
     return machine.decomposition(
         step, routine.name, routine.order, routine.cores, routine.shapes, routine.square,

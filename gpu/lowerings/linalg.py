@@ -51,7 +51,7 @@ def _singular(label: str, place: int, number: int) -> Exception:
 
 def _solves(node: Apply) -> bool:
     op: Any = node.op
-    return op.A_structure not in ("symmetric", "hermitian") and is_decomposed(node)
+    return op.A_structure not in ("banded", "symmetric", "hermitian") and is_decomposed(node)
 
 
 @cache

@@ -51,6 +51,7 @@ CUBES: dict[type, float] = {
     StableSLogDet: 2 / 3,
 }
 # Operations on systems, by the structure of the matrix, without those for right sides.
+# Bands are known when their systems are solved.
 CUBES_OF_SYSTEMS = {
     "general": 2 / 3,
     "hermitian": 1 / 3,
@@ -107,7 +108,7 @@ def operations(node: Apply | None, inputs: Shapes | None, outputs: Shapes | None
         return _products(node, [inputs[i] for i in FACTORS[kind]], outputs[0])
     if kind in CUBES and inputs[0]:
         return round(CUBES[kind] * _size(inputs[0]) * inputs[0][-1])
-    if isinstance(node.op, Solve) and inputs[0]:
+    if isinstance(node.op, Solve) and inputs[0] and node.op.A_structure in CUBES_OF_SYSTEMS:
         return _system(node.op, inputs[0], inputs[1])
     formula = formula_of(node)
     if formula is None or any(shape is None for shape in inputs):

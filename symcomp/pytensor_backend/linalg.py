@@ -62,8 +62,6 @@ def _solve(op: Any, a: Any, b: Any) -> Any:
     if op.assume_a == "tridiagonal":
         below, main, above = (T.diagonal(a, k, -2, -1) for k in (-1, 0, 1))
         return T.linalg.solve_tridiagonal(below, main, above, b, b_ndim=op.b_ndim)
-    if op.assume_a == "banded":
-        return NotImplemented
     return T.linalg.solve(
         a, b, assume_a=op.assume_a, lower=op.lower, b_ndim=op.b_ndim, on_error="nan"
     )

@@ -24,7 +24,7 @@ from symcomp.tests.ops.matrix_values import (
 )
 
 S = T.slinalg
-WORDS = ("gen", "pos", "sym", "her", "lower triangular", "upper triangular")
+WORDS = ("gen", "banded", "pos", "sym", "her", "lower triangular", "upper triangular")
 # Shapes of a and b: vectors, matrices, stacks, stacks that broadcast, nothing.
 SYSTEMS = [
     ((3, 3), (3,)), ((3, 3), (3, 2)), ((1, 1), (1, 1)), ((2, 3, 3), (2, 3, 1)),
@@ -35,8 +35,9 @@ SYSTEMS = [
 
 def system(word, lower, shape, dtype):
     """Make a matrix for solve, with the structure in one triangle, and the matrix it represents."""
-    if word == "gen":
+    if word in ("gen", "banded"):
         a = normal(*shape, dtype=dtype) + 2 * np.eye(shape[-1])
+        a = a if word == "gen" else np.triu(np.tril(a, 1), -1)
         return a, a
     if "triangular" in word:
         a = normal(*shape, dtype=dtype) + 3 * np.eye(shape[-1])
@@ -107,6 +108,28 @@ def test_named_solvers():
         (S.solve_symmetric, seen(a, lower=False)),
     ):
         check(function, a, b, expected=np.linalg.solve(meant, b), rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float32", *KINDS])
+@pytest.mark.parametrize("below, above", [(0, 0), (0, 2), (1, 0), (2, 3), (8, 8)])
+def test_bands(below, above, dtype):
+    """Also where rows are exchanged, columns are next to each other, and steps are negative."""
+    whole = normal(9, 9, dtype=dtype).astype(dtype)
+    band = np.triu(np.tril(whole, above), -below)
+    op, b = Solve("banded"), normal(9, 2, dtype=dtype).astype(dtype)
+    for a in (band + 3 * np.eye(9, dtype=dtype), band, np.asfortranarray(band), band.T[::-1, ::-1]):
+        z = op.perform(a, b)
+        assert z.dtype == dtype
+        backward = abs(a @ z - b).max() / (abs(a).sum(1).max() * abs(z).max() + abs(b).max())
+        # Elimination with exchanges: n times its growth, of at most 2^(bands), is not met here.
+        assert backward <= 100 * np.finfo(dtype).eps
+    column = band[:, 4].copy()
+    band[:, 4] = 0
+    with pytest.raises(np.linalg.LinAlgError, match="singular matrix"):
+        op.perform(band, b)
+    assert np.isnan(Solve("banded", on_error="nan").perform(band, b)).all()
+    band[:, 4], band[4, 4] = column, np.nan
+    assert np.isnan(op.perform(band, b)).any()
 
 
 def test_b_ndim():

@@ -84,6 +84,7 @@ def test_systems(stacked, b_ndim):
         L.cho_solve((L.cholesky(p), True), b, b_ndim=b_ndim),
         L.lu_solve(L.lu_factor(x), b, b_ndim=b_ndim),
         L.solve(p, b, assume_a="tridiagonal", b_ndim=b_ndim),
+        L.solve(x, b, assume_a="banded", b_ndim=b_ndim),
         tridiagonal.tridiagonal_lu_solve(tridiagonal.tridiagonal_lu_factor(x), b, b_ndim=b_ndim),
     ]  # fmt: skip
     values = [M, P, V if b_ndim == 1 else B]

@@ -1,4 +1,5 @@
-"""Linear systems: general, triangular, symmetric, Hermitian and positive definite matrices."""
+"""Linear systems: general, banded, triangular, symmetric, Hermitian and positive definite matrices.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +31,15 @@ linalg = lazy_module("scipy.linalg")
 
 # Names of a structure: in SciPy, in Theano, and in this file.
 STRUCTURES = {
-    "gen": "general", "general": "general",
+    "gen": "general", "general": "general", "banded": "banded",
     "pos": "positive_definite", "positive definite": "positive_definite",
     "sym": "symmetric", "symmetric": "symmetric",
     "her": "hermitian", "hermitian": "hermitian",
     "lower triangular": "lower_triangular", "upper triangular": "upper_triangular",
 }  # fmt: skip
 TRIANGULAR = ("lower_triangular", "upper_triangular")
+# Structures of which all elements are read.
+WHOLE = ("general", "banded")
 
 
 def _structure(name: str, called: Any) -> str:
@@ -51,10 +54,11 @@ def _structure(name: str, called: Any) -> str:
 class Solve(MatrixOp):
     """z with a z = b.   (..., n, n) (..., n, k) -> (..., n, k); (..., n, n) (..., n) -> (..., n)
 
-    ``A_structure`` says what a is: "general", "positive_definite", "symmetric", "hermitian",
+    ``A_structure`` says what a is: "general", "banded" (zeros far from the diagonal: only the
+    diagonals between are eliminated), "positive_definite", "symmetric", "hermitian",
     "lower_triangular" or "upper_triangular", or SciPy's short words. Only one triangle is read
-    unless it is general: the lower one if ``lower``. If ``unit_diagonal``, the diagonal of a
-    triangular a is not read but taken to be 1. Vectors have one axis less than a. ``on_error``
+    unless it is general or banded: the lower one if ``lower``. If ``unit_diagonal``, the diagonal
+    of a triangular a is not read but taken to be 1. Vectors have one axis less than a. ``on_error``
     "nan" gives NaN, not an error, where there is no solution.
     """
 
@@ -69,7 +73,7 @@ class Solve(MatrixOp):
         structure = _structure("Solve", self.A_structure)
         # Fields without effect get a default value, so that equal systems make equal ops.
         lower = structure == "lower_triangular" or (
-            bool(self.lower) and structure not in ("general", "upper_triangular")
+            bool(self.lower) and structure not in (*WHOLE, "upper_triangular")
         )
         object.__setattr__(self, "A_structure", structure)
         object.__setattr__(self, "lower", lower)
@@ -160,7 +164,7 @@ class Solve(MatrixOp):
         """Return the matrix represented by ``a``; a diagonal taken to be 1 is 0 here, as a tangent
         has none.
         """
-        if self.A_structure == "general":
+        if self.A_structure in WHOLE:
             return a
         if self.is_triangular:
             return triangle(a, self.lower, 0.0 if self.unit_diagonal else 1.0)
@@ -170,7 +174,7 @@ class Solve(MatrixOp):
         """Return the gradient with respect to the elements that are read, from that for the
         represented matrix.
         """
-        if self.A_structure == "general" or self.is_triangular:
+        if self.A_structure in WHOLE or self.is_triangular:
             return self._to_matrix(g)
         return folded(g, self.lower, self.A_structure != "symmetric")
 
@@ -219,9 +223,27 @@ def _indefinite(op: Solve, a: Any, b: Any) -> Any:
     (driver,) = linalg.get_lapack_funcs(("hesv" if hermitian else "sysv",), (a, b))
     _, _, z, info = driver(a, b, lower=op.lower)
     if info > 0:
-        raise np.linalg.LinAlgError(
-            f"solve: singular matrix: a {a.dtype} matrix of shape {a.shape} has no inverse"
-        )
+        raise _singular(a)
+    return z
+
+
+def _singular(a: Any) -> Exception:
+    return np.linalg.LinAlgError(
+        f"solve: singular matrix: a {a.dtype} matrix of shape {a.shape} has no inverse"
+    )
+
+
+def _banded(op: Solve, a: Any, b: Any) -> Any:
+    """Eliminate within the band: (n, n), of p diagonals, in the order of n p^2 steps."""
+    n, (below, above) = len(a), linalg.bandwidth(a)
+    # Row i holds a diagonal. The first rows are LAPACK's, for what exchanges of rows move up.
+    band = np.zeros((2 * below + above + 1, n), a.dtype)
+    for k in range(-below, above + 1):
+        band[below + above - k, max(k, 0) : n + min(k, 0)] = np.diagonal(a, k)
+    (gbsv,) = linalg.get_lapack_funcs(("gbsv",), (band, b))
+    _, _, z, info = gbsv(below, above, band, b, overwrite_ab=True)
+    if info > 0:
+        raise _singular(a)
     return z
 
 
@@ -231,6 +253,7 @@ def _general(op: Solve, a: Any, b: Any) -> Any:
 
 _SOLVERS = {
     "general": _general,
+    "banded": _banded,
     "positive_definite": _positive,
     **dict.fromkeys(TRIANGULAR, _triangular),
 }

@@ -318,8 +318,9 @@ def solve(
     b : tensor_like
         A vector if it has one axis, else matrices. The axes in front broadcast with those of a.
     assume_a : str
-        "gen", "pos" (positive definite: a Cholesky decomposition is used), "sym", "her",
-        "lower triangular" or "upper triangular". SciPy's and Theano's longer words are understood.
+        "gen", "banded" (faster if a is zero far from its diagonal), "pos" (positive definite: a
+        Cholesky decomposition is used), "sym", "her", "lower triangular" or "upper triangular".
+        SciPy's and Theano's longer words are understood.
     lower : bool
         If true, the lower triangle is read for "pos", "sym" and "her", else the upper one. The
         gradient with respect to the other is zero.
