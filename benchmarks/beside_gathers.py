@@ -48,9 +48,30 @@ def _gradient(rows: int, known: bool) -> Work:
     return call(inputs, [density, *symcomp.grad(density, [a, b, s])], *values)
 
 
+def _added(rows: int, several: bool) -> Work:
+    """Add the squares of rows up in their groups; if ``several``, the rows themselves, too."""
+    a, group, x = T.dvector(), T.lvector(), T.dvector()
+    zeros = T.zeros_like(a)
+    sums = [T.inc_subtensor(zeros[group], x * x)]
+    if several:
+        sums.append(T.inc_subtensor(zeros[group], x * 2.0))
+    return call([a, group, x], sums, numbers(GROUPS), _groups(rows), numbers(rows))
+
+
+def _added_products(rows: int) -> Work:
+    """Compute the gradient of a sum of functions of elements at positions in no order."""
+    a, group, x = T.dvector(), T.lvector(), T.dvector()
+    groups = np.random.default_rng(6).integers(0, GROUPS, rows)
+    gradient = symcomp.grad(T.sum(T.sqr(a[group]) * x), a)
+    return call([a, group, x], gradient, numbers(GROUPS), groups, numbers(rows))
+
+
 for _rows in ROWS:
     add(f"gather/times_{_rows}", partial(_times, _rows))
     add(f"gather/two_tables_{_rows}", partial(_two_tables, _rows))
     add(f"gather/squares_{_rows}", partial(_squares, _rows))
     add(f"gather/gradient_{_rows}", partial(_gradient, _rows, False))
     add(f"gather/gradient_of_known_groups_{_rows}", partial(_gradient, _rows, True))
+    add(f"gather/added_squares_{_rows}", partial(_added, _rows, False))
+    add(f"gather/added_twice_{_rows}", partial(_added, _rows, True))
+    add(f"gather/added_products_{_rows}", partial(_added_products, _rows))

@@ -253,10 +253,12 @@ cdef extern from "calls/kernels.h":
         int *itemsizes
         unsigned int *stretched
         unsigned int *dropped
-        int n_gathers
+        int n_tables
         int *tables
         int *positions
+        int *scattered
         char *is_table
+        bint scatters
         char *apart
         char **constants
 

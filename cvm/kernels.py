@@ -200,6 +200,7 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -
     patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
     results = formula.results
     rank = node.inputs[0].ndim
+    outputs = {formula.scatters.get(r.value): i for i, r in enumerate(results)}
     kept = {(result, step.inputs[i]) for result, i in whole.apart}
     lowered = machine.kernel(
         step,
@@ -212,7 +213,7 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -
         len(formula.steps),
         threads_to_use(),
         config.openmp_elemwise_minsize,
-        formula.gathers,
+        [(table, at, outputs.get(table, -1)) for table, at in formula.tables.items()],
         # A result that is written before an input is read for the last time is not written over it.
         [k for k, slot in enumerate(step.into) if (k, slot) in kept],
     )

@@ -169,7 +169,7 @@ def native_call(step, plan, run, bytes params=b"", double work=1.0):
 
 def kernel(
     step, code, bint elementwise, stretched, dropped, dtypes, constants, int steps, int threads=1,
-    int64_t least=0, gathers=(), apart=()
+    int64_t least=0, tables=(), apart=()
 ):
     """Lower a kernel over the elements of arrays (calls/kernels.h).
 
@@ -190,9 +190,9 @@ def kernel(
         How many operations an element takes.
     threads, least : int
         How many threads share loops over at least ``least`` elements.
-    gathers : sequence of (int, int)
-        The inputs that are tables, which have no axes of the loop, and the inputs that hold their
-        positions.
+    tables : sequence of (int, int, int)
+        The inputs that are tables, which have no axes of the loop; the inputs that hold their
+        positions; and the outputs that are these tables with something added, -1 if there are none.
     apart : sequence of int
         The outputs that are not written over other arrays.
     """
@@ -213,12 +213,15 @@ def kernel(
     spec.itemsizes = found.ints([np.dtype(d).itemsize for d in dtypes])
     spec.stretched = <unsigned int *>found.ints([bits(row) for row in stretched])
     spec.dropped = <unsigned int *>found.ints([bits(row) for row in dropped])
-    spec.n_gathers = len(gathers)
-    spec.tables = found.ints([table for table, _ in gathers])
-    spec.positions = found.ints([positions for _, positions in gathers])
+    spec.n_tables = len(tables)
+    spec.tables = found.ints([table for table, _, _ in tables])
+    spec.positions = found.ints([positions for _, positions, _ in tables])
+    spec.scattered = found.ints([output for _, _, output in tables])
     spec.is_table = <char *>found.memory(n)
-    for i, _ in gathers:
-        spec.is_table[i] = 1
+    for table, _, output in tables:
+        spec.is_table[table] = 1
+        if output >= 0:
+            spec.is_table[spec.n_inputs + output] = spec.scatters = 1
     spec.apart = <char *>found.memory(n_outputs)
     for i in apart:
         spec.apart[i] = 1

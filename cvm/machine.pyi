@@ -144,7 +144,7 @@ def kernel(
     steps: int,
     threads: int = 1,
     least: int = 0,
-    gathers: Sequence[tuple[int, int]] = (),
+    tables: Sequence[tuple[int, int, int]] = (),
     apart: Any = (),
 ) -> Lowered: ...
 def gate(

@@ -279,7 +279,7 @@ def _is_light(run: KernelRun) -> bool:
     elements.
     """
     formula, elements = run.kernel.formula, math.prod(run.shape)
-    if elements * len(formula.steps) > MOST_WORK or formula.gathers:
+    if elements * len(formula.steps) > MOST_WORK or formula.tables:
         return False
     texts = run.kernel.whole.kernel.source, *run.kernel.whole.kernel.needs
     if calls_vectors({word for text in texts for word in re.findall(r"\w+", text)}):

@@ -47,7 +47,7 @@ def complex_nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> Comple
     """Return how a formula of complex numbers is computed; None if something in it has no kernel on
     devices.
     """
-    if formula.gathers or not patterns:
+    if formula.tables or not patterns:
         return None
     split = _Parts(formula).split()
     if split is None:

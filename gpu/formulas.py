@@ -63,7 +63,7 @@ class NestSequence:
 @cache
 def nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> NestSequence | None:
     """Return the nests of a formula; None if something in it has no kernel on devices."""
-    if not patterns or len(patterns[0]) > MOST_AXES or formula.gathers:
+    if not patterns or len(patterns[0]) > MOST_AXES or formula.tables:
         return None
     form = plain(formula, patterns)
     if form is None or not _has_kernel(form.formula):

@@ -47,7 +47,7 @@ def fuse_gathers(graph: FunctionGraph, firings: list[Firing]) -> None:
         (reader,) = readers
         loop = None if reader == "output" else _with_gather(graph, reader, node)
         if loop is not None:
-            _replace(graph, reader, loop, firings)
+            replace_by("gathers", "fuse_gathers", graph, reader, loop, str(GATHER), firings)
 
 
 def _is_gather(node: Apply) -> bool:
@@ -57,8 +57,10 @@ def _is_gather(node: Apply) -> bool:
 
 
 @record(eq=False)
-class _Loop:
-    """A formula that can be fused with gathers, and where its inputs and outputs come from."""
+class Loop:
+    """A formula that can be fused with gathers and scatters, and where its inputs and outputs come
+    from.
+    """
 
     formula: Formula
     inputs: tuple[TensorVariable, ...]
@@ -66,28 +68,28 @@ class _Loop:
     sources: tuple[Source | None, ...]
 
 
-def _loop_of(graph: FunctionGraph, node: Any) -> _Loop | None:
+def loop_of_node(graph: FunctionGraph, node: Any) -> Loop | None:
     """Return what a node computes in one loop; None if it does not."""
     if isinstance(node.op, Fused):
         sources = node.op.sources or (None,) * len(node.op.formula.steps)
-        return _Loop(node.op.formula, tuple(node.inputs), tuple(node.outputs), sources)
+        return Loop(node.op.formula, tuple(node.inputs), tuple(node.outputs), sources)
     if isinstance(node.op, SumOfProducts):
         formula = sum_of_products(node.op.axes, node.inputs[0].dtype)
         sources = (node.source,) * len(formula.steps)
-        return _Loop(formula, tuple(node.inputs), tuple(node.outputs), sources)
+        return Loop(formula, tuple(node.inputs), tuple(node.outputs), sources)
     if not is_one_loop(node):
         return None
     formula, inputs, outputs = formula_of_nodes(graph, [node], {node})
-    return _Loop(formula, tuple(inputs), tuple(outputs), (node.source,))
+    return Loop(formula, tuple(inputs), tuple(outputs), (node.source,))
 
 
-def _with_gather(graph: FunctionGraph, reader: Apply, gather: Apply) -> _Loop | None:
+def _with_gather(graph: FunctionGraph, reader: Apply, gather: Apply) -> Loop | None:
     """Return the loop of a reader that also gathers; None if there is none, or it does not pay."""
-    loop = _loop_of(graph, reader)
+    loop = loop_of_node(graph, reader)
     if loop is None or not is_nest(loop.formula):
         return None
     (z,) = gather.outputs
-    if sum(x is z for x in loop.inputs) != 1 or _arrays(loop) + 1 > MOST_ARRAYS:
+    if sum(x is z for x in loop.inputs) != 1 or arrays_of(loop) + 1 > MOST_ARRAYS:
         return None
     patterns = [x.type.broadcastable for x in loop.inputs]
     every = loop.formula.patterns(patterns)[: len(patterns)]
@@ -100,7 +102,7 @@ def _with_gather(graph: FunctionGraph, reader: Apply, gather: Apply) -> _Loop | 
     return found if made is not None and _reads_once(made, len(patterns) - 1) else None
 
 
-def _arrays(loop: _Loop) -> int:
+def arrays_of(loop: Loop) -> int:
     return len(loop.inputs) + len(loop.outputs)
 
 
@@ -114,7 +116,7 @@ def _reads_once(made: Scheduled, table: int) -> bool:
     return sum(stage.along.roles[table] is Role.GATHERED for stage in stages) <= 1
 
 
-def _gathering(loop: _Loop, number: int, gather: Apply) -> _Loop:
+def _gathering(loop: Loop, number: int, gather: Apply) -> Loop:
     """Return a loop that reads a table at positions in place of an input: the positions take the
     input's place, the table comes last.
     """
@@ -136,15 +138,22 @@ def _gathering(loop: _Loop, number: int, gather: Apply) -> _Loop:
         tuple(replace(r, value=moved(r.value)) for r in formula.results),
     )
     sources = (gather.source, *loop.sources)
-    return _Loop(found, (*inputs, table), loop.outputs, sources)
+    return Loop(found, (*inputs, table), loop.outputs, sources)
 
 
-def _replace(graph: FunctionGraph, reader: Apply, loop: _Loop, firings: list[Firing]) -> None:
-    """Replace a reader by a loop that gathers."""
+def replace_by(
+    phase: str,
+    name: str,
+    graph: FunctionGraph,
+    node: Apply,
+    loop: Loop,
+    joined: str,
+    firings: list[Firing],
+) -> None:
+    """Replace a node by a loop with its outputs, and those of nodes ``joined`` with it."""
     op = Fused(loop.formula, loop.sources)
-    fused = Apply(op, loop.inputs, [z.type for z in loop.outputs], reader.source)
-    before = f"{GATHER}, {reader.op}"
-    firings.append(Firing("gathers", "fuse_gathers", fused.source, before, str(op)))
+    fused = Apply(op, loop.inputs, [z.type for z in loop.outputs], node.source)
+    firings.append(Firing(phase, name, fused.source, f"{joined}, {node.op}", str(op)))
     for old, new in zip(loop.outputs, fused.outputs, strict=True):
         new.source = old.source
         graph.replace(old, new)

@@ -25,6 +25,7 @@ from symcomp.rewrite.inline import INLINE_RULES
 from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
 from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.scatters import fuse_scatters, has_scatters
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.differences import DIFFERENCE_RULES
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
@@ -119,6 +120,10 @@ PHASES = (
     Phase(
         "gathers", "loops read vectors at positions", RuleSet([]), ("fusion", *FULL), fuse_gathers,
         has_gathers,
+    ),
+    Phase(
+        "scatters", "loops add values to vectors at positions", RuleSet([]), ("fusion", *FULL),
+        fuse_scatters, has_scatters,
     ),
 )  # fmt: skip
 

@@ -8,7 +8,8 @@
 /* A kernel gets the lengths of its loop, and for each array, inputs first, its address and a row of
    strides in bytes, 0 where it is stretched or reduced; the addresses of constants follow; then a team
    that shares large loops. Tables are vectors of any length: elements of them are read at positions,
-   which are inputs in the loop, of int64, and in range. It returns 0, or another number if it cannot
+   which are inputs in the loop, of int64, and in range; or an output is the table, to whose elements
+   it adds. It returns 0, or another number if it cannot
    compute: then nothing is changed. Without a team all arrays lie in C order and none is stretched: the
    first length is the number of elements. */
 typedef int kernel_function(char **data, const int64_t *shape, const int64_t *strides,
@@ -36,9 +37,11 @@ typedef struct {
     int *types, *itemsizes;     /* of inputs and outputs */
     unsigned int *stretched;    /* of inputs and outputs: axes of length 1, as bits */
     unsigned int *dropped;      /* of outputs: axes that they do not have */
-    int n_gathers;
-    int *tables, *positions;    /* of each gather: inputs */
+    int n_tables;
+    int *tables, *positions;    /* of each table: inputs */
+    int *scattered;             /* of each table: the output that adds to its elements; -1: none does */
     char *is_table;             /* of inputs and outputs */
+    int scatters;               /* whether an output is a table */
     char *apart;                /* of outputs: whether no input is written over */
     char **constants;
 } KernelSpec;
@@ -145,15 +148,45 @@ static Operand *kernel_output(Planner *p, const KernelSpec *k, int i, const int6
     return z;
 }
 
+/* Whether a kernel may add to the elements of a table in its place. */
+static int may_add_to(const KernelSpec *k, Operand *const *arrays, int table, const Operand *z)
+{
+    int i;
+    if (z->strides[0] % z->itemsize)
+        return 0;
+    for (i = 0; i < k->n_inputs; i++)
+        if (i != table && may_overlap(z, arrays[i]))
+            return 0;
+    return 1;
+}
+
+/* The table that output i is: the input itself, or a copy. NULL: there is no memory. */
+static Operand *table_to_add_to(Planner *p, const KernelSpec *k, Operand *const *arrays, int table, int i)
+{
+    Operand *x = arrays[table];
+    Operand *z = new_output(p, i, x->type, x->itemsize, x->ndim, x->shape);
+    const int is_x = z != NULL && z->storage == x->storage && z->offset == x->offset;
+    if (is_x && may_add_to(k, arrays, table, z))
+        return z;
+    if (is_x)
+        z = new_output_apart(p, i, x->type, x->itemsize, x->ndim, x->shape, NULL);
+    return z == NULL || emit_copy(p, z, x) != DONE ? NULL : z;
+}
+
 /* Take tables and positions as the kernel reads them. Equal positions in tables of equal lengths are
    one array. */
-static int plan_gathers(Planner *p, const KernelSpec *k, Operand **arrays, int64_t *strides)
+static int plan_tables(Planner *p, const KernelSpec *k, Operand **arrays, int64_t *strides)
 {
     Operand *given[MOST_ARRAYS];
     int i, j, axis;
-    for (i = 0; i < k->n_gathers; i++) {
+    for (i = 0; i < k->n_tables; i++) {
         Operand **table = &arrays[k->tables[i]], **positions = &arrays[k->positions[i]];
-        if ((*table)->strides[0] % (*table)->itemsize && (*table = scratch_copy(p, *table)) == NULL)
+        if (k->scattered[i] >= 0)
+            arrays[k->n_inputs + k->scattered[i]] = *table =
+                table_to_add_to(p, k, arrays, k->tables[i], k->scattered[i]);
+        else if ((*table)->strides[0] % (*table)->itemsize)
+            *table = scratch_copy(p, *table);
+        if (*table == NULL)
             return no_memory();
         given[i] = *positions;
         for (j = 0; j < i; j++)
@@ -174,7 +207,7 @@ static void join_kernel_axes(const KernelSpec *k, KernelCall *c, Operand *const 
                              int64_t size)
 {
     int i;
-    c->team.threads = size < k->least ? 1 : k->threads;
+    c->team.threads = size < k->least || k->scatters ? 1 : k->threads;
     c->team.run = share;
     if (!k->elementwise || size <= 0 || c->team.threads != 1)
         return;
@@ -198,7 +231,10 @@ static int plan_kernel(Planner *p, const void *given)
         arrays[i] = input_of(p, i);
     if (!read_kernel_inputs(k, arrays, shape, strides))
         return DECLINED;
-    if (plan_gathers(p, k, arrays, strides) != DONE)
+    for (i = 0; i < k->n_tables; i++)
+        if (k->scattered[i] >= 0 && writer_of(arrays[k->tables[i]], 0) == NULL)
+            return DECLINED;
+    if (plan_tables(p, k, arrays, strides) != DONE)
         return RAISED;
     for (axis = 0; axis < k->ndim; axis++) {
         if (shape[axis] < 0)
@@ -206,6 +242,10 @@ static int plan_kernel(Planner *p, const void *given)
         size *= shape[axis];
     }
     for (i = 0; i < k->n_outputs; i++) {
+        if (k->is_table[k->n_inputs + i]) {
+            memset(strides + (k->n_inputs + i) * k->ndim, 0, (size_t)k->ndim * sizeof(int64_t));
+            continue;
+        }
         arrays[k->n_inputs + i] =
             kernel_output(p, k, i, shape, strides + (k->n_inputs + i) * k->ndim);
         if (arrays[k->n_inputs + i] == NULL)

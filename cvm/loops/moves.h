@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include "../../symcomp/codegen/loops/scatter.h"
 #include "../../symcomp/codegen/loops/transpose_blocks.h"
 
 /* Compiled for several processors where the loader chooses among them. It takes time to ask for
@@ -17,14 +18,6 @@
 #define ASKS_EARLY 0
 #endif
 
-/* Numbers of float16, which are computed in float and rounded. */
-#ifdef __FLT16_MAX__
-#define HAS_HALVES 1
-typedef _Float16 half;
-#else
-#define HAS_HALVES 0
-#endif
-
 enum { MOST_MOVED_AXES = 16 };
 
 /* n elements; those of `to` are where `table` says, if it is not 0. */
@@ -32,21 +25,6 @@ typedef void move_function(int64_t n, char *to, int64_t to_step, const char *fro
                            int64_t from_step, const int64_t *table);
 
 #define SET(x, y) (x) = (y)
-#define ADD(x, y) (x) += (y)
-#define OR(x, y) (x) = ((x) != 0) | ((y) != 0)
-
-/* Elements that are added to one place together. */
-enum { IN_A_ROW = 4 };
-
-static inline int is_one_place(const int64_t *table)
-{
-    int64_t apart = 0;
-    if (table[0] != table[IN_A_ROW - 1])
-        return 0;
-    for (int64_t i = 1; i < IN_A_ROW; i++)
-        apart |= table[0] ^ table[i];
-    return apart == 0;
-}
 
 /* The same for n elements that lie side by side in both arrays. */
 #define ALL_SET(T) memcpy(to, from, (size_t)(n * size))
@@ -59,28 +37,14 @@ static inline int is_one_place(const int64_t *table)
         APPLY(z[i], y[i])
 
 /* The same for elements of `to` at places, in their order. */
-#define AT_SET(T) AT_BY(T, SET, 0)
-#define AT_OR(T) AT_BY(T, OR, 0)
-#define AT_BY(T, APPLY, first)                                                                     \
-    for (int64_t i = first; i < n; i++)                                                            \
-        APPLY(*(T *)(to + table[i]), *(const T *)(from + i * from_step))
-/* An element that is added to many times in a row stays in a register: memory would take several
-   times as long as the addition. */
-#define AT_ADD(T)                                                                                  \
-    int64_t done = 0;                                                                              \
-    for (; done + IN_A_ROW <= n; done += IN_A_ROW) {                                               \
-        const char *y = from + done * from_step;                                                   \
-        if (is_one_place(table + done)) {                                                          \
-            T *z = (T *)(to + table[done]), total = *z;                                            \
-            for (int64_t i = 0; i < IN_A_ROW; i++)                                                 \
-                ADD(total, *(const T *)(y + i * from_step));                                       \
-            *z = total;                                                                            \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < IN_A_ROW; i++)                                                 \
-                ADD(*(T *)(to + table[done + i]), *(const T *)(y + i * from_step));                \
-        }                                                                                          \
-    }                                                                                              \
-    AT_BY(T, ADD, done)
+#define MOVED_TO(T, i) ((T *)(to + table[i]))
+#define MOVED_FROM(T, i) (*(const T *)(from + (i) * from_step))
+#define AT_ADD(T) ADD_AT_PLACES(T, MOVED_TO, MOVED_FROM)
+#define AT_SET(T) AT_BY(T, SET)
+#define AT_OR(T) AT_BY(T, OR)
+#define AT_BY(T, APPLY)                                                                            \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        APPLY(*MOVED_TO(T, i), MOVED_FROM(T, i))
 
 #define MOVE(NAME, T, APPLY)                                                                       \
     static EACH_PROCESSOR void NAME(int64_t n, char *to, int64_t to_step, const char *from,        \

@@ -93,7 +93,7 @@ def scheduled(formula: Formula, patterns: Sequence[Pattern]) -> Scheduled | None
     if own is not None:
         return Scheduled(own)
     form = plain(formula, patterns)
-    if form is None:
+    if form is None or (formula.scatters and form.formula is not formula):
         return None
     parts = parts_of(form.formula, form.patterns)
     nests, loops = [], []
@@ -105,22 +105,31 @@ def scheduled(formula: Formula, patterns: Sequence[Pattern]) -> Scheduled | None
         nests.append(nest)
         loops.append(one)
     inputs = len(formula.inputs)
-    tables = itertools.product(range(len(formula.results)), formula.tables)
-    apart = _apart(form, parts, nests, inputs) | {*tables}
+    apart = _apart(form, parts, nests, inputs) | _apart_from_tables(formula)
     if len(parts) == 1 and parts[0].inputs == tuple(range(inputs)):
         order = [result.value for result in form.formula.results]
         if list(parts[0].results) == order:
             return Scheduled(loops[0], parts[0].formula.literals, apart)
+    if formula.scatters:
+        return None
     return Scheduled(nests_of(form, parts, loops, inputs), form.formula.literals, apart)
 
 
 def _with_wide_positions(formula: Formula) -> Formula:
     """Return the formula with positions of int64, as kernels get them."""
-    if not formula.gathers:
+    if not formula.tables:
         return formula
-    positions = {positions for _, positions in formula.gathers}
+    positions = {*formula.tables.values()}
     dtypes = ("int64" if i in positions else d for i, d in enumerate(formula.inputs))
     return replace(formula, inputs=tuple(dtypes))
+
+
+def _apart_from_tables(formula: Formula) -> frozenset[tuple[int, int]]:
+    """Return the results with the tables that they must not overlap; a result that is scattered is
+    written over its own.
+    """
+    own = {(i, formula.scatters.get(r.value)) for i, r in enumerate(formula.results)}
+    return frozenset({*itertools.product(range(len(formula.results)), formula.tables)} - own)
 
 
 def print_kernel(made: Scheduled) -> Kernel:

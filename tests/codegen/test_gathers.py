@@ -77,7 +77,7 @@ def kernels():
 
 def arrays_of(rng, formula, shape):
     """Return inputs, and the same with tables as what the C reads of them: an address."""
-    positions = {positions for _, positions in formula.gathers}
+    positions = {*formula.tables.values()}
     inputs = [
         values_of(rng, dtype, (TABLE,) if i in formula.tables else shape)
         for i, dtype in enumerate(formula.inputs)
@@ -187,7 +187,7 @@ def test_what_is_refused(problem):
     ],
 )  # fmt: skip
 def test_formulas_that_are_refused(inputs, steps):
-    with pytest.raises(ValueError, match="gathers of the inputs"):
+    with pytest.raises(ValueError, match="tables and positions"):
         Formula(inputs, (), steps, (Result(len(inputs) + len(steps) - 1),))
 
 

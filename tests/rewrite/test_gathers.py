@@ -10,6 +10,7 @@ import symcomp.tensor as T
 from symcomp.compile import Mode
 from symcomp.config import config
 from symcomp.ifelse import ifelse
+from symcomp.ops.formulas.formula import GATHER
 from symcomp.ops.formulas.fused import Fused
 from symcomp.ops.linalg.contraction import SumOfProducts
 
@@ -29,7 +30,8 @@ def _computed_by(request, tmp_path_factory):
 def gathers_of(f):
     """Return how many tables each loop of a function reads."""
     ops = [step.node.op for step in f.program.instructions if step.node is not None]
-    return [len(op.formula.gathers) for op in ops if isinstance(op, Fused) and op.formula.gathers]
+    fused = [op.formula.steps for op in ops if isinstance(op, Fused)]
+    return [n for steps in fused if (n := sum(s.function == GATHER for s in steps))]
 
 
 def compiled(inputs, outputs, **options):

@@ -9,7 +9,9 @@ from symcomp.codegen.functions.c_scalars import ScalarText, scalar_text
 from symcomp.codegen.loopir.ir import (
     BOTH,
     ROWS,
+    Accumulators,
     ApplyScalar,
+    Counter,
     Define,
     FunctionCall,
     Guard,
@@ -24,6 +26,8 @@ from symcomp.codegen.loopir.ir import (
     Pointer,
     Position,
     Ref,
+    Scatter,
+    Set,
     Statement,
     Store,
     Stride,
@@ -49,8 +53,10 @@ class BodyPlan:
         Arrays, and whether they are written.
     numbers, elements : tuple of (int, int)
         Values and the arrays that they are loaded from, one for each row, and one for each lane.
-    tables : frozenset of int
-        The arrays that are read at positions.
+    tables : set of int
+        The arrays that are read, or added to, at positions.
+    scatters : dict of int to int
+        The arrays that are added to at positions, each with the array of these.
     steps : tuple of int
         The values that are computed.
     stores : tuple of (int, int)
@@ -81,16 +87,18 @@ class BodyPlan:
                 steps.append(value)
                 calls |= _calls(formula, value)
         self.steps, self.light = tuple(reversed(steps)), not calls
-        self.tables = formula.tables & needed
-        loads = [pair for pair in body.loads if pair[0] in needed - self.tables]
+        stored = {array for _, array in body.stores}
+        self.scatters = {z: p for z, p in nest.scatters.items() if z in stored}
+        self.tables = (formula.tables.keys() & needed) | self.scatters.keys()
+        loads = [pair for pair in body.loads if pair[0] in needed - formula.tables.keys()]
         self.numbers = tuple(pair for pair in loads if pair[1] in body.numbers)
         self.elements = tuple(pair for pair in loads if pair[1] not in body.numbers)
-        written = {array for _, array in body.stores}
+        written = stored - self.scatters.keys()
         read = {*(a for _, a in (*self.numbers, *self.elements)), *self.tables}
         in_order = [a for _, a in body.loads if a in read and a not in written]
         self.pointers = (
             *((array, True) for _, array in body.stores),
-            *((array, False) for array in in_order),
+            *((array, False) for array in (*in_order, *self.scatters.values())),
         )
         loads_totals = any(array >= nest.temporaries for _, array in body.loads)
         self.reads_totals = loads_totals and number % 2 == 0
@@ -98,6 +106,7 @@ class BodyPlan:
         elements = [a for _, a in body.loads if a not in body.numbers and a < nest.temporaries]
         self.read_in_order = [a for a in elements if a in written or a in in_order]
         self.moving = {*elements, *(a for a in written if a < nest.temporaries)}
+        self.moving |= {*self.scatters.values()}
 
     def row(self, row: Index = R, ending: str = "", further: Index = 0) -> list[Statement]:
         """Return pointers to a row and its numbers; ``further`` if each lane has an element."""
@@ -122,9 +131,27 @@ class BodyPlan:
             found.append(self.load(value, array, index, ending))
         return found + [self.step(value, ending) for value in self.steps]
 
-    def writes(self, ending: str = "") -> list[Statement]:
-        """Return the stores of lane i."""
-        return [Store(f"a{array}{ending}", I, self.ref(v, ending)) for v, array in self.stores]
+    def writes(self, ending: str = "", place: Index = I) -> list[Statement]:
+        """Return the stores of lane i; values for tables go to a ``place`` in a buffer."""
+        return [
+            Set(f"b{array}", place, self.ref(v, ending))
+            if array in self.scatters
+            else Store(f"a{array}{ending}", I, self.ref(v, ending))
+            for v, array in self.stores
+        ]
+
+    def buffers(self, lanes: int | None = None) -> list[Statement]:
+        """Return the buffers of values for tables."""
+        return [Accumulators(f"b{a}", self.dtypes[a], lanes=lanes) for a in self.scatters]
+
+    def scattered(self, count: Index, ending: str = "", first: Index = 0) -> list[Statement]:
+        """Return the additions of buffers to tables, at the positions from ``first`` on."""
+        return [
+            Scatter(
+                f"a{a}{ending}", f"a{positions}{ending}", first, f"b{a}", count, self.dtypes[a]
+            )
+            for a, positions in self.scatters.items()
+        ]
 
     def ref(self, value: int, ending: str = "") -> Ref:
         """Return a reference to a value of the formula."""
@@ -158,7 +185,10 @@ class BodyPlan:
             roles[array] = Role.LANE if array >= self.temporaries else one
         for _, array in self.body.stores:
             one = Role.CHANGE if roles[array] else Role.WRITE
+            one = Role.SCATTERED if array in self.scatters else one
             roles[array] = Role.LANE if array >= self.temporaries else one
+        for array in self.scatters.values():
+            roles[array] = Role.READ
         for array in totals:
             roles[array] = Role.LANE
         return tuple(roles)
@@ -207,6 +237,34 @@ def lanes_in_blocks(body: Sequence[Statement]) -> list[Statement]:
     ]
 
 
+def lanes_in_turn(plan: BodyPlan) -> list[Statement]:
+    """Return the loop over all lanes where values are added to tables after each few lanes: the
+    processor adds them while it computes the next ones.
+    """
+    first, k, turn = Var("first"), Var("k"), TAIL if plan.light else 2 * TAIL
+    left = Var("left")
+    inside = (Define("i", IndexOp("+", (first, k))), *plan.lane(), *plan.writes("", k))
+    rest = (
+        Loop(Kind.VECTOR, "k", 0, left, inside)
+        if plan.light
+        else Loop(Kind.VECTOR, "k", 0, turn, (Guard(IndexOp("<", (k, left)), inside),))
+    )
+    whole = (Loop(Kind.VECTOR, "k", 0, turn, inside), *plan.scattered(turn, "", first))
+    return [
+        *plan.buffers(turn),
+        Counter("first", 0),
+        Loop(Kind.SERIAL, "first", None, N, whole, turn, True),
+        If(
+            IndexOp("<", (first, N)),
+            (
+                Define("left", IndexOp("min", (turn, IndexOp("-", (N, first))))),
+                rest,
+                *plan.scattered(left, "", first),
+            ),
+        ),
+    ]
+
+
 def function_of_body(plan: BodyPlan, inline: bool) -> list[KernelFunction]:
     """Return the functions of a body without reductions."""
     number, lane = plan.number, [*plan.lane(), *plan.writes()]
@@ -214,6 +272,7 @@ def function_of_body(plan: BodyPlan, inline: bool) -> list[KernelFunction]:
         return [KernelFunction(f"body{number}", ROWS, ())]
     blocks = not plan.reads_totals and not plan.light
     inner = lanes_in_blocks(lane) if blocks else [lanes_of(lane)]
+    inner = lanes_in_turn(plan) if plan.scatters else inner
     rows = (Loop(Kind.SERIAL, "r", 0, ROWS_HERE, (*plan.row(), *inner)),)
     if not plan.reads_totals:
         return [KernelFunction(f"body{number}", ROWS, rows, inline)]

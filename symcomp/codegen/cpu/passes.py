@@ -68,7 +68,7 @@ class PassPlan:
         if first:
             inner = [*first, If(IndexOp("!=", (R, END)), tuple(inner))]
         size = PART if any(fold.has_error for fold in folds) else 0
-        declared = [line for fold in folds for line in fold.declare()]
+        declared = [*plan.buffers(), *(line for fold in folds for line in fold.declare())]
         body = (*declared, *_portions(size, inner))
         once = len(counts) > 1 and folds[0].is_extreme
         return [
@@ -97,9 +97,12 @@ class PassPlan:
         """
         endings = [f"_{row}" for row in range(count)] if count > 1 else [""]
         ahead = [x for row, s in enumerate(endings) for x in self.plan.row(plus(R, row), s)]
-        work = lanes_of(self._folded(endings, to_totals=to_totals))
+        work = lanes_of(self._folded(endings, to_totals=to_totals)), *self._scattered(endings)
         condition = IndexOp("<=", (MANY_ROWS, ROWS_HERE)) if to_totals else None
-        return [Loop(Kind.REDUCE, "r", None, END, (*ahead, work), count, True, condition)]
+        return [Loop(Kind.REDUCE, "r", None, END, (*ahead, *work), count, True, condition)]
+
+    def _scattered(self, endings: Sequence[str]) -> list[Statement]:
+        return [line for ending in endings for line in self.plan.scattered(N, ending)]
 
     def _folded(
         self, endings: Sequence[str], across: bool | None = None, to_totals: bool = False
@@ -145,6 +148,7 @@ class PassPlan:
         body = (
             Define("n", parts_of_one(folds, self.ways) // self.ways, True),
             CopyTable("data", "given", arrays),
+            *self.plan.buffers(),
             Loop(Kind.SERIAL, "c", 0, Var("count"), one),
         )
         once = self.ways > 1 and any(fold.compares for fold in folds)
@@ -154,8 +158,8 @@ class PassPlan:
         """Return the loops over the whole rows of a part."""
         endings = [f"_{way}" for way in range(self.ways)]
         ahead = [x for i, way in enumerate(endings) for x in self._row(way, R, times(i, N))]
-        work = lanes_of(self._folded(endings, True))
-        return [Loop(Kind.REDUCE, "r", None, END, (*ahead, work))]
+        work = lanes_of(self._folded(endings, True)), *self._scattered(endings)
+        return [Loop(Kind.REDUCE, "r", None, END, (*ahead, *work))]
 
     def _left_over(self) -> list[Statement]:
         """Return the loops over the elements after the last whole row, one for each lane at a time;
@@ -164,13 +168,15 @@ class PassPlan:
         folds, ahead = self.folds, self._row("", ROWS_HERE, FIRST)
         found: list[Statement] = [Counter("first", 0)]
         if self.ways > 1:
-            work = lanes_of(self._folded([""], True))
-            found.append(Loop(Kind.REDUCE, "first", None, REST, (*ahead, work), N, True))
+            one = lanes_of(self._folded([""], True))
+            found.append(Loop(Kind.REDUCE, "first", None, REST, (*ahead, one), N, True))
         elements, results = zip(*(fold.guarded() for fold in folds), strict=True)
         there = (*self.plan.lane("", True), *self.plan.writes())
         guard = Guard(IndexOp("<", (plus(FIRST, Var("i")), REST)), there, results)
         some = [x for fold, e in zip(folds, elements, strict=True) for x in fold.fold([e])]
-        return [*found, If(IndexOp("<", (FIRST, REST)), (*ahead, lanes_of([guard, *some])))]
+        left = IndexOp("min", (N, IndexOp("-", (REST, FIRST))))
+        work = lanes_of([guard, *some]), *self.plan.scattered(left)
+        return [*found, If(IndexOp("<", (FIRST, REST)), (*ahead, *work))]
 
     def _row(self, ending: str, row: Index, further: Index) -> list[Statement]:
         """Return pointers to elements ``further`` in a row, and its numbers; prefetches come early.

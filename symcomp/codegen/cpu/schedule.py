@@ -93,5 +93,5 @@ def _sweep(nest: Nest, bodies: tuple[RowFunction, ...], stages: tuple[Stage, ...
         nonempty(nest),
         bodies,
         stages,
-        nest.formula.tables,
+        frozenset({*nest.formula.tables, *nest.scatters}),
     )

@@ -40,6 +40,7 @@ from symcomp.codegen.loopir.ir import (
     Primitive,
     Quarters,
     Ref,
+    Scatter,
     Set,
     Start,
     Statement,
@@ -128,6 +129,15 @@ class Interpreter:
     def set(self, s: Set, frame: Frame) -> None:
         place, dtype = frame[s.accumulators]
         place.write(self.index(s.index, frame), dtype, self.value(s.value, frame))
+
+    def scatter(self, s: Scatter, frame: Frame) -> None:
+        (table, dtype), (positions, _), (values, work) = (
+            frame[name] for name in (s.table, s.positions, s.values)
+        )
+        count, first = self.index(s.count, frame), self.index(s.first, frame)
+        at = positions.read(np.arange(first, first + count), "int64")
+        for place, x in zip(at, values.read(np.arange(count), work), strict=True):
+            table.write(place, dtype, joined("sum", table.read(place, dtype), x))
 
     def loop(self, s: Loop, frame: Frame) -> None:
         counted = frame.get(s.index)
@@ -377,6 +387,7 @@ _STATEMENTS: dict[type, str] = {
     Counter: "counter",
     Store: "store",
     Set: "set",
+    Scatter: "scatter",
     Loop: "loop",
     If: "if_",
     Guard: "guard",

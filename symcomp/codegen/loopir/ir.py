@@ -319,11 +319,13 @@ class Accumulators:
     name : str
     dtype : str
     array : int or None
-        The array in ``table`` that they are; None: they are the function's own, at most LANES.
+        The array in ``table`` that they are; None: they are the function's own.
     writes : bool
     table : str
     block : bool
         On cards: whether a block has them together, one for each thread; else each thread has one.
+    lanes : int or None
+        How many the function's own are; None: as many as lanes, at most LANES.
     """
 
     name: str
@@ -332,6 +334,7 @@ class Accumulators:
     writes: bool = True
     table: str = "data"
     block: bool = False
+    lanes: int | None = None
 
 
 @record
@@ -395,6 +398,32 @@ class Set:
         values["accumulators"] = accumulators
         values["index"] = index
         values["value"] = value
+
+
+@record
+class Scatter:
+    """Add accumulators to elements of a table at positions, one after the other.
+
+    Attributes
+    ----------
+    table, positions : str
+        Pointers; positions are of int64, checked before the kernel runs.
+    first : Index
+        The first position, in elements after its pointer.
+    values : str
+        The accumulators.
+    count : Index
+        How many are added.
+    dtype : str
+        Of the table, and of the accumulators.
+    """
+
+    table: str
+    positions: str
+    first: Index
+    values: str
+    count: Index
+    dtype: str
 
 
 @record
@@ -560,7 +589,8 @@ class WritePack:
 
 
 Statement: TypeAlias = (
-    "Pointer | Accumulators | Quarters | Let | Define | Counter | Store | Set | Loop | If | Guard"
+    "Pointer | Accumulators | Quarters | Let | Define | Counter | Store | Set | Scatter | Loop | If"
+    " | Guard"
     " | FunctionCall | MergeSums | Prefetch | CopyTable | MoveTable"
     " | Pack | WritePack"
 )

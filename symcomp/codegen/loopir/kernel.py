@@ -22,7 +22,8 @@ class Role(IntEnum):
     """The use of an array by a function: ``enum role`` of ``nest.h``.
 
     READ, WRITE and CHANGE (both): one element for each lane. NUMBER: read, one for each row. LANE:
-    one for each lane, the same for all rows. GATHERED: read at positions, along no axis.
+    one for each lane, the same for all rows. GATHERED and SCATTERED: read, or added to, at
+    positions, along no axis.
     """
 
     UNUSED = 0
@@ -32,6 +33,7 @@ class Role(IntEnum):
     LANE = 4
     CHANGE = 5
     GATHERED = 6
+    SCATTERED = 7
 
 
 @record
@@ -91,7 +93,7 @@ class Sweep:
     stages : tuple of Stage
         With reductions.
     tables : frozenset of int
-        The inputs that are tables.
+        The inputs that are tables, and the outputs that are.
     """
 
     rank: int

@@ -49,6 +49,7 @@ from symcomp.codegen.loopir.ir import (
     Primitive,
     Quarters,
     Ref,
+    Scatter,
     Set,
     Start,
     Statement,
@@ -83,7 +84,8 @@ class Extent:
     writes : bool
         If true, elements may be written.
     table : bool
-        If true, the elements are read at positions that are checked before the kernel runs.
+        If true, the elements are read, or added to, at positions that are checked before the kernel
+        runs.
     """
 
     dtype: str
@@ -348,12 +350,14 @@ class _Checker:
             return p
         form = self.form(index).plus(self.form(p.elements))
         row_form = number(0) if row is None else self.form(row)
-        elements = extent.elements
-        if extent.last is not None and row is not None and extent.rows is not None:
-            elements = extent.last if row_form == self.form(extent.rows) else elements
-        self._within(pointer, form, elements)
+        self._within(pointer, form, self._length_of_row(extent, row))
         self._note(writes, p.array, (row_form, form))
         return p
+
+    def _length_of_row(self, extent: Extent, row: Index | None) -> Index:
+        if extent.last is None or row is None or extent.rows is None:
+            return extent.elements
+        return extent.last if self.form(row) == self.form(extent.rows) else extent.elements
 
     def _check_position(self, p: Pointer, extent: Extent, index: Index) -> None:
         """Accept a table that is read from its beginning, at a position; nothing writes it."""
@@ -374,12 +378,12 @@ class _Checker:
             accesses.append(_Access(writes, array, place, tuple(self.facts), frozenset(inner)))
 
     def accumulators(self, s: Accumulators) -> None:
-        if s.array is None:
+        if s.array is None and s.lanes is None:
             self.prove(
                 number(MOST_LANES).plus(self.form(Var("n")), Fraction(-1)),
                 lambda: f"that {s.name} has enough lanes",
             )
-        else:
+        elif s.array is not None:
             dtype = self.context.totals.get(s.array)
             if dtype != s.dtype or s.table not in self.tables:
                 self.fail(f"{s.name} is not array {s.array} of {s.table}, of {dtype}")
@@ -416,9 +420,34 @@ class _Checker:
         own: Accumulators = self.find(name, Accumulators)
         if writes and not own.writes:
             self.fail(f"{name} are not there to write")
-        self._within(name, form, Var("n"))
+        self._within(name, form, Var("n") if own.lanes is None else own.lanes)
         self._note(writes, name, (number(0), form))
         return own
+
+    def scatter(self, s: Scatter) -> None:
+        """Accept accumulators that are added to a table in order, each at a position."""
+        table: Pointer = self.find(s.table, Pointer)
+        positions: Pointer = self.find(s.positions, Pointer)
+        own: Accumulators = self.find(s.values, Accumulators)
+        extent = self.context.extents[table.array]
+        if self.open:
+            self.fail(f"{s.values} are added to {s.table} in any order")
+        if not (extent.table and table.writes) or table.offset != 0 or table.elements != 0:
+            self.fail(f"{s.table} does not point to the beginning of a table to write")
+        if not own.dtype == table.dtype == s.dtype or positions.dtype != "int64":
+            self.fail(f"{own.dtype} are added to {table.dtype} at positions of {positions.dtype}")
+        lanes = Var("n") if own.lanes is None else own.lanes
+        spare = self.form(lanes).plus(self.form(s.count), Fraction(-1))
+        self.facts += [self._filled(fact) for fact in at_least_zero(s.count)]
+        self.prove(spare, lambda: f"that there are as many {s.values}")
+        length = self._length_of_row(self.context.extents[positions.array], self._row(positions))
+        first = self.form(s.first).plus(self.form(positions.elements))
+        end = first.plus(self.form(s.count))
+        self.prove(first, lambda: f"that a position in {s.positions} is at 0 or behind")
+        self.prove(
+            self.form(length).plus(end, Fraction(-1)),
+            lambda: f"that a position in {s.positions} is before its end",
+        )
 
     def prefetch(self, s: Prefetch) -> None:
         self.find(s.pointer, Pointer)
@@ -542,6 +571,7 @@ _STATEMENTS: dict[type, Callable[[_Checker, Any], None]] = {
     Counter: _Checker.counter,
     Store: _Checker.store,
     Set: _Checker.set,
+    Scatter: _Checker.scatter,
     Loop: _Checker.loop,
     If: _Checker.if_,
     Guard: _Checker.guard,

@@ -23,7 +23,8 @@ from symcomp.codegen.loopir.ir import (
 from symcomp.codegen.loopir.kernel import MOST_LANES, Loops, Role, RowFunction, Stage
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
 
-_WRITES = (Role.WRITE, Role.CHANGE, Role.LANE)
+_WRITES = (Role.WRITE, Role.CHANGE, Role.LANE, Role.SCATTERED)
+_TABLES = (Role.GATHERED, Role.SCATTERED)
 _N, _ROWS, _REST = Var("n"), Var("rows"), Var("rest")
 
 
@@ -95,8 +96,8 @@ class _Kernel:
                 found[array] = Extent(dtype, None, 1 if across else _N, writes=True)
             elif role is Role.NUMBER:
                 found[array] = Extent(dtype, _ROWS, 1)
-            elif role is Role.GATHERED:
-                found[array] = Extent(dtype, None, 0, table=True)
+            elif role in _TABLES:
+                found[array] = Extent(dtype, None, 0, writes=role in _WRITES, table=True)
             elif role in (Role.READ, Role.WRITE, Role.CHANGE):
                 found[array] = Extent(dtype, _ROWS, _N, writes=role in _WRITES)
         return found
@@ -144,7 +145,7 @@ class _Kernel:
         found = {}
         for array, extent in self._extents(stage.across, totals, 1).items():
             role = stage.across.roles[array]
-            if array < self.sweep.temporaries and role not in (Role.NUMBER, Role.GATHERED):
+            if array < self.sweep.temporaries and role not in (Role.NUMBER, *_TABLES):
                 extent = Extent(extent.dtype, _ROWS, stage.parts, _REST, extent.writes)
             elif role is Role.NUMBER:
                 extent = Extent(extent.dtype, None, 1)

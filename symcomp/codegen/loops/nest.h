@@ -41,9 +41,9 @@ static inline void nest_share(const struct team *team, part_of_work *part, void 
 enum { CHUNK = 65536, PIECE = 4 * CHUNK };
 
 /* The use of an array by a body: none; read one element for each i; write it; read one number
-   for each row; lanes, the same for each row; read and write one element for each i; read elements
-   at positions, of an array that lies along no axis. */
-enum role { UNUSED, READ, WRITE, NUMBER, LANE, CHANGE, GATHERED };
+   for each row; lanes, the same for each row; read and write one element for each i; read, or add to,
+   elements at positions, of an array that lies along no axis. */
+enum role { UNUSED, READ, WRITE, NUMBER, LANE, CHANGE, GATHERED, SCATTERED };
 
 /* Reductions prefetch this many bytes ahead along rows, on processors whose vectors are as long
    as cache lines: measured to help there, and to cost a fifth elsewhere. A function call for it

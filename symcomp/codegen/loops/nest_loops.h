@@ -247,7 +247,7 @@ static inline int nest_in_order(const struct kernel *k, const int64_t *shape,
     for (int axis = 0; axis < k->rank; axis++)
         *size *= shape[axis];
     for (int a = 0; a < k->arrays; a++) {
-        if (k->bodies->role[a] == GATHERED)
+        if (k->bodies->role[a] == GATHERED || k->bodies->role[a] == SCATTERED)
             continue;
         int64_t step = k->size[a];
         for (int axis = k->rank - 1; axis >= 0; axis--) {

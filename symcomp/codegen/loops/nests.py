@@ -76,6 +76,16 @@ class Nest:
         return len(formula.inputs) + len(formula.results) + len(formula.literals)
 
     @property
+    def scatters(self) -> dict[int, int]:
+        """The arrays of tables to which values are added, each with the array of the positions."""
+        formula, first = self.formula, len(self.formula.inputs)
+        return {
+            first + i: formula.tables[formula.scatters[result.value]]
+            for i, result in enumerate(formula.results)
+            if result.value in formula.scatters
+        }
+
+    @property
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes of all arrays."""
         formula = self.formula
@@ -105,11 +115,13 @@ def work_dtype(formula: Formula, value: int) -> str:
 
 
 def is_nest(formula: Formula) -> bool:
-    """Tell whether all steps are scalar functions, gathers, and reductions over the same axes."""
+    """Tell whether all steps are scalar functions, gathers, scatters, or reductions over the same
+    axes.
+    """
     reductions = [step.function for step in formula.steps if isinstance(step.function, Reduce)]
     scalars = [step for step in formula.steps if isinstance(step.function, ScalarOp)]
     one = len({reduction.axes for reduction in reductions}) <= 1
-    return one and len(reductions) + len(scalars) + len(formula.gathers) == len(formula.steps)
+    return one and len(reductions) + len(scalars) + len(formula.tables) == len(formula.steps)
 
 
 def reduced_axes(formula: Formula) -> tuple[int, ...] | None:
@@ -135,10 +147,22 @@ def nest_of(formula: Formula, patterns: Sequence[Pattern]) -> Nest | None:
             pattern = every[step.arguments[0]]
             if any(pattern[a] and not joint[a] for a in axes):
                 return None
+    if formula.scatters and not _scatters_all(formula, every, joint):
+        return None
     stretched = (*patterns, *(every[result.value] for result in formula.results))
     if reduced_axes(formula) is None:
         return Nest(formula, len(joint), stretched, _elementwise(formula, every), {}, {})
     return _Stages(formula, every, stretched).nest(len(joint))
+
+
+def _scatters_all(formula: Formula, patterns: Sequence[Pattern], joint: Pattern) -> bool:
+    """Tell whether a value for each element of the only axis goes to each table: then all are added
+    in their order.
+    """
+    scattered = [r for r in formula.results if r.value in formula.scatters]
+    added = [formula.stored(r) for r in scattered]
+    added += [formula.tables[formula.scatters[r.value]] for r in scattered]
+    return len(joint) == 1 and all(patterns[v] == joint for v in added)
 
 
 def _elementwise(formula: Formula, patterns: Sequence[Pattern]) -> tuple[Body, ...]:
@@ -146,7 +170,7 @@ def _elementwise(formula: Formula, patterns: Sequence[Pattern]) -> tuple[Body, .
     all.
     """
     arrays = _arrays_of_leaves(formula)
-    targets = [result.value for result in formula.results]
+    targets = [formula.stored(result) for result in formula.results]
     first = len(formula.inputs)
     stores = tuple((value, first + i) for i, value in enumerate(targets))
     bodies = []
@@ -243,8 +267,12 @@ class _Stages:
             self.totals[value] = (self._array(), self._array())
         self._keep_singles(reductions)
         first = len(formula.inputs)
-        stores = [(result.value, first + i) for i, result in enumerate(formula.results)]
-        self.written = {value: array for value, array in stores if not self._is_single(value)}
+        stores = [(formula.stored(result), first + i) for i, result in enumerate(formula.results)]
+        self.written = {
+            value: array
+            for (value, array), result in zip(stores, formula.results, strict=True)
+            if not self._is_single(value) and result.value not in formula.scatters
+        }
         last = max(max(self.stage[v] for v in reductions) - 1, *(self._pass(v) for v, _ in stores))
         bodies = self._bodies(reductions, stores, last)
         self._hold_heavy(bodies)

@@ -96,6 +96,8 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     if of_special:
         parts += [*special_functions(), header("functions/extended.h")]
     parts += [header("loops/kept_arrays.h")]
+    if any("scatter_" in text for text in sources):
+        parts += [header("loops/scatter.h")]
     if any("log_lines(" in text for text in sources):
         parts += [header("loops/log_reduction.h")]
     return "\n".join((*parts, *sources))

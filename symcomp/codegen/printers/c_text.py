@@ -38,6 +38,7 @@ from symcomp.codegen.loopir.ir import (
     Primitive,
     Quarters,
     Ref,
+    Scatter,
     Set,
     Start,
     Statement,
@@ -115,7 +116,7 @@ class Lines:
     def accumulators(self, s: Accumulators, indent: str, add: Add) -> None:
         kind = C_TYPES[s.dtype]
         if s.array is None:
-            add(f"{indent}_Alignas(64) {kind} {s.name}[LANES];")
+            add(f"{indent}_Alignas(64) {kind} {s.name}[{s.lanes or 'LANES'}];")
             return
         kind = kind if s.writes else f"const {kind}"
         add(f"{indent}{kind} *{s.name} = ({kind} *){s.table}[{s.array}];")
@@ -146,6 +147,10 @@ class Lines:
 
     def set(self, s: Set, indent: str, add: Add) -> None:
         add(f"{indent}{s.accumulators}[{index_text(s.index)}] = {value_text(s.value)};")
+
+    def scatter(self, s: Scatter, indent: str, add: Add) -> None:
+        places = s.positions if s.first == 0 else f"{s.positions} + {index_text(s.first, 5)}"
+        add(f"{indent}scatter_{s.dtype}({index_text(s.count)}, {s.table}, {s.values}, {places});")
 
     def loop(self, s: Loop, indent: str, add: Add) -> None:
         i, stop = s.index, index_text(s.stop, 4)
@@ -226,6 +231,7 @@ _STATEMENTS: dict[type, str] = {
     Counter: "counter",
     Store: "store",
     Set: "set",
+    Scatter: "scatter",
     Loop: "loop",
     If: "if_",
     Guard: "guard",

@@ -108,6 +108,8 @@ class Evaluator:
     def overwritable(self, result: int) -> list[int]:
         """Return the inputs that a result may overwrite, as no step reads them after it."""
         number = self._results[result]
+        if number in self.formula.scatters:
+            return [self.formula.scatters[number]]
         if self._body is None or self._result_patterns[result] != self._pattern:
             return []
         step = self.formula.steps[number - self.formula.first_step]
@@ -326,7 +328,7 @@ def _way(formula: Formula, patterns: Sequence[Pattern]) -> tuple[str, frozenset[
     full = folded(_both, patterns[: len(formula.inputs)])
     small = _small(formula, patterns)
     whole = "whole", frozenset[int]()
-    if formula.gathers:
+    if formula.tables:
         return whole
     lines: set[frozenset[int]] = set()
     in_rows = False

@@ -20,7 +20,7 @@ from symcomp.errors import ParameterError
 from symcomp.ops.convert import constant
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise, ScalarOp
 from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
-from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.indexing.index import IncSubtensor, Subtensor
 from symcomp.ops.indexing.index_pattern import ARRAY
 from symcomp.ops.nnet.softmax import (
     LogMeanExp,
@@ -49,6 +49,10 @@ AXIS_REDUCTIONS = (*LOGARITHMS, LogProd, Norm, Variance, GatherLabels)
 FUNCTIONS = (Reduce, *AXIS_REDUCTIONS, *AXIS_FUNCTIONS)
 # The elements of a vector at positions: a table, and an array of integers in the loop.
 GATHER = Subtensor((ARRAY,))
+# A table to whose elements at positions the values of the loop are added, one after the other: the
+# table, the values, and the positions.
+SCATTER = IncSubtensor((ARRAY,), set=False)
+AT_POSITIONS = (GATHER, SCATTER)
 
 # Longer expressions are named in the text of a formula.
 LONGEST_EXPRESSION = 400
@@ -92,8 +96,9 @@ class Step:
     function : ScalarOp or Op
         A scalar function applied to each element, with the broadcasting of Elemwise; a reduction
         or an op of ``AXIS_REDUCTIONS``, whose axes stay in the value, at length 1; an op of
-        ``AXIS_FUNCTIONS``; or ``GATHER``, whose arguments are two inputs that no other step reads:
-        a table, which is a vector of any length, and positions.
+        ``AXIS_FUNCTIONS``; or ``GATHER`` or ``SCATTER``, which take two inputs that no other step
+        reads: a table, which is a vector of any length, and positions. The value of a scatter is a
+        result that no other step reads.
     arguments : tuple of int
         Numbers of values.
     dtype : str
@@ -107,7 +112,8 @@ class Step:
     def __post_init__(self) -> None:
         check_fields(self)
         function = self.function
-        if isinstance(function, Op) and not isinstance(function, FUNCTIONS) and function != GATHER:
+        of_lines = isinstance(function, FUNCTIONS)
+        if isinstance(function, Op) and not of_lines and function not in AT_POSITIONS:
             raise ParameterError(f"Step: {self.function} is no function of elements or lines")
 
 
@@ -139,8 +145,9 @@ class Formula:
     Raises
     ------
     ValueError
-        If a step reads a later value, or only literals, if a result is not the value of a step, or
-        if a table or its positions are more than that, or the first input is a table.
+        If a step reads a later value, or only literals, if a result is not the value of a step, if
+        a table or its positions are more than that, if the first input is a table, or if a value
+        that is scattered is no result, or is read.
     """
 
     inputs: tuple[DtypeName, ...]
@@ -164,27 +171,44 @@ class Formula:
             raise ValueError(f"the results {values} are not several different values")
         if any(not self.first_step <= v < stop for v in values):
             raise ValueError(f"the results {values} are not all values of steps")
-        if self.gathers:
-            self._check_gathers()
+        if self.tables:
+            self._check_tables()
 
-    def _check_gathers(self) -> None:
-        taken = [a for pair in self.gathers for a in pair]
-        others = {a for step in self.steps if step.function != GATHER for a in step.arguments}
+    def _check_tables(self) -> None:
+        taken = [a for step in self.steps for a in _table_of(step)]
+        others = {
+            a
+            for step in self.steps
+            for a in (step.arguments[1:-1] if _table_of(step) else step.arguments)
+        }
         inputs = {*range(len(self.inputs))}
         if len({*taken}) < len(taken) or not {*taken} <= inputs - others or 0 in self.tables:
             raise ValueError(
-                f"gathers of the inputs {taken}: each must be read once, and input 0 in the loop"
+                f"tables and positions {taken}: each must be an input that is read once, and input "
+                "0 in the loop"
             )
+        results = {result.value for result in self.results}
+        if {*self.scatters} & {*self.last_use} or not {*self.scatters} <= results:
+            raise ValueError(f"the scattered values {[*self.scatters]} must be results, no more")
 
     @cached_property
-    def gathers(self) -> tuple[tuple[int, int], ...]:
-        """The tables among the inputs, each with the input that holds its positions."""
-        return tuple((s.arguments[0], s.arguments[1]) for s in self.steps if s.function == GATHER)
+    def tables(self) -> dict[int, int]:
+        """The inputs that are tables, vectors that are read or added to at positions; each with the
+        input that holds these.
+        """
+        pairs = (_table_of(step) for step in self.steps)
+        return {pair[0]: pair[1] for pair in pairs if pair}
 
     @cached_property
-    def tables(self) -> frozenset[int]:
-        """The inputs that are tables: vectors that are read at positions."""
-        return frozenset(table for table, _ in self.gathers)
+    def scatters(self) -> dict[int, int]:
+        """The values that are tables to which something is added, each with that table."""
+        steps = enumerate(self.steps, self.first_step)
+        return {number: s.arguments[0] for number, s in steps if s.function == SCATTER}
+
+    def stored(self, result: Result) -> int:
+        """Return the value that a loop stores for a result, or adds to a table."""
+        step = self.steps[result.value - self.first_step]
+        return step.arguments[1] if result.value in self.scatters else result.value
 
     @cached_property
     def first_step(self) -> int:
@@ -218,7 +242,8 @@ class Formula:
         for step in self.steps:
             pattern = joint_pattern(found[a] for a in step.arguments)
             axes = folded_axes(step.function)
-            found.append(tuple(one or a in axes for a, one in enumerate(pattern)))
+            scatters = step.function == SCATTER
+            found.append(tuple(one or scatters or a in axes for a, one in enumerate(pattern)))
         return found
 
     def unfold(self, inputs: Sequence[Any]) -> list[Any]:
@@ -265,6 +290,11 @@ class Formula:
 
     def _names(self) -> list[str]:
         return [*(f"x{i}" for i in range(len(self.inputs))), *map(str, self.literals)]
+
+
+def _table_of(step: Step) -> tuple[int, ...]:
+    """Return the table that a step reads, or adds to, and its positions; () if there is none."""
+    return (step.arguments[0], step.arguments[-1]) if step.function in AT_POSITIONS else ()
 
 
 def folded_axes(function: Any) -> tuple[int, ...]:
@@ -349,6 +379,8 @@ def _applied(step: Step, texts: Sequence[str]) -> str:
     name = getattr(step.function, "name", None)
     if step.function == GATHER:
         return f"{arguments[0]}[{arguments[1]}]"
+    if step.function == SCATTER:
+        return f"({arguments[0]}[{arguments[2]}] += {_bare(arguments[1])})"
     if name in _INFIX and len(arguments) > 1:
         return f"({_INFIX[name].join(arguments)})"
     if name == "neg":

@@ -19,7 +19,8 @@ from symcomp.ops.convert import constant
 from symcomp.ops.formulas.chain import pull_through, push_through
 from symcomp.ops.formulas.evaluation import Evaluator
 from symcomp.ops.formulas.formula import (
-    GATHER,
+    AT_POSITIONS,
+    SCATTER,
     Formula,
     folded_axes,
     function_name,
@@ -37,8 +38,8 @@ MOST_SHOWN, LONGEST_TEXT = 20, 100
 @record
 class Fused(Op):
     """z_k[i] = f_k(x_0[i], x_1[i], ...) with axes of static length 1 stretched, where f_k may take
-    reductions over axes of i, along-axis functions, and elements of tables at positions. Tables are
-    vectors; all other inputs have one rank.
+    reductions over axes of i, along-axis functions, and elements of tables at positions; or tables
+    to which such values are added at positions. Tables are vectors; all other inputs have one rank.
 
     ``sources`` are the user's lines that made the steps; they play no part in comparison.
     """
@@ -161,6 +162,9 @@ class Fused(Op):
         patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
         known = [*shapes, *((1,) * rank for _ in formula.literals)]
         for step in formula.steps:
+            if step.function == SCATTER:
+                known.append(known[step.arguments[0]])
+                continue
             shape = []
             for axis in range(rank):
                 longer = (known[a][axis] for a in step.arguments if not patterns[a][axis])
@@ -176,7 +180,7 @@ class Fused(Op):
         formula = self.formula
         reached: list[set[int]] = [{v} for v in range(formula.first_step)]
         for step in formula.steps:
-            read = step.arguments[:1] if step.function == GATHER else step.arguments
+            read = step.arguments[:-1] if step.function in AT_POSITIONS else step.arguments
             reached.append(set().union(*(reached[a] for a in read)))
         return [[i in reached[r.value] for r in formula.results] for i in range(len(node.inputs))]
 
