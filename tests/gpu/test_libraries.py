@@ -1,0 +1,141 @@
+"""Results of NVIDIA's libraries beside the processor's: on a card of the libraries there, on the
+emulator of stand-ins.
+
+Results that depend on the algorithm, such as signs of columns, are not compared.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.config import config
+from symcomp.core.tensor import TensorType
+from symcomp.gpu.driver.devices import driver_of
+from symcomp.gpu.libraries.binding import library_of
+from symcomp.gpu.libraries.cublas import Cublas
+from symcomp.gpu.libraries.cudnn import Cudnn
+from symcomp.gpu.libraries.cufft import Cufft
+from symcomp.gpu.libraries.cusolver import Cusolver
+from symcomp.ops.windows.convolution import Convolve
+from symcomp.ops.windows.geometry import Geometry
+from symcomp.tests.gpu.libraries import stand_ins
+from symcomp.tests.gpu.running import DEVICE, array, check, ops_on_host
+from symcomp.tests.gpu.test_cusolver import functions, positive
+
+L = T.linalg
+KINDS = {"cublas": Cublas, "cudnn": Cudnn, "cufft": Cufft, "cusolver": Cusolver}
+ON_DEVICE = "SVD", "QR", "Eig", "SLogDet", "Det", "Solve", "Chol", "MatrixInv", "Fourier", "Conv"
+
+
+@pytest.fixture
+def libraries(emu: Any) -> Iterator[Any]:
+    """Yield a function that skips a test if a library is missing on a card."""
+
+    def need(*names: str) -> None:
+        missing = [name for name in names if library_of(driver_of(DEVICE), KINDS[name]) is None]
+        if missing:
+            pytest.skip(f"{DEVICE} has no {', '.join(missing)}")
+
+    if DEVICE == "emu":
+        with stand_ins(emu, *KINDS):
+            yield need
+    else:
+        yield need
+
+
+def compare(inputs: Any, outputs: Any, values: Any, units: float) -> None:
+    f = check(inputs, outputs, values, units, orders=[0], on_host=True)
+    assert not any(name.startswith(ON_DEVICE) for name in ops_on_host(f)), ops_on_host(f)
+
+
+def turned(x: Any) -> Any:
+    return T.swapaxes(x, -1, -2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(4,), (3, 5), (2, 130)])
+def test_systems(libraries: Any, shape: Any, dtype: str) -> None:
+    libraries("cublas", "cusolver")
+    a, p, b = (TensorType(dtype, (None,) * (len(shape) + 1))(name) for name in "apb")
+    x = positive(*shape)
+    # Condition numbers are below 10, so errors are some units times the number of rows.
+    p_value = (x / (1 + np.abs(x).sum(-1, keepdims=True)) + np.eye(shape[-1])).astype(dtype)
+    p_value = (p_value + np.swapaxes(p_value, -1, -2)) / 2
+    values = [p_value[..., ::-1, :].copy(), p_value, array(*shape, 3, dtype=dtype)]
+    wanted = functions(p, p, b)[:8] + [L.solve_triangular(p, b, lower=True), L.solve(a, b)]
+    compare([a, p, b], [*wanted, L.det(a), *L.slogdet(a)], values, 16 * shape[-1] + 64)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 4), (2, 40, 33)])
+def test_decompositions(libraries: Any, shape: Any, dtype: str) -> None:
+    libraries("cusolver")
+    x = TensorType(dtype, (None,) * len(shape))("x")
+    outputs = [L.svd(x, compute_uv=False)]
+    for mode in ("reduced", "complete"):
+        q, r = L.qr(x, mode=mode)
+        outputs += [T.matmul(q, r), T.matmul(turned(q), q), abs(r), T.triu(r) - r]
+    for full in (True, False):
+        u, s, vh = L.svd(x, full_matrices=full)
+        outputs += [s, T.matmul(turned(u), u), T.matmul(vh, turned(vh))]
+    outputs.append(T.matmul(u * s[..., None, :], vh))
+    square = T.matmul(x, turned(x))
+    for side in "LU":
+        w, v = L.eigh(square, UPLO=side)
+        outputs += [w, T.matmul(v * w[..., None, :], turned(v)), T.matmul(turned(v), v)]
+    outputs.append(L.eigvalsh(square))
+    # Rounding errors of squares are those of the largest eigenvalue.
+    compare([x], outputs, [array(*shape, dtype=dtype)], 64 * max(shape))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_transforms(libraries: Any, dtype: str) -> None:
+    libraries("cufft")
+    x = T.tensor3("x", dtype=dtype)
+    outputs = [
+        T.fft.fft(x), T.fft.ifft(x, axis=0), T.fft.fftn(x), T.fft.fftn(x, axes=(0, 2)),
+        T.fft.fft(x[:, ::-1, ::2].transpose(2, 0, 1)), T.fft.irfftn(x, s=(4, 7)),
+    ]  # fmt: skip
+    if dtype.startswith("float"):
+        outputs += [T.fft.rfft(x), T.fft.rfft(x[1:]), T.fft.irfft(T.fft.rfft(x), is_odd=True)]
+    values = array(3, 4, 15, dtype="float64") + (1j if dtype.startswith("c") else 0)
+    compare([x], outputs, [values.astype(dtype)], 64)
+
+
+@pytest.mark.parametrize(("dtype", "units"), [("float16", 4), ("float32", 256), ("float64", 256)])
+@pytest.mark.parametrize(
+    ("geometry", "groups", "images", "kernels"),
+    [
+        (Geometry(("half",), (2,), (1,)), 1, (2, 3, 19), (4, 3, 3)),
+        (Geometry(("half", "valid"), (1, 2), (1, 1)), 2, (2, 4, 9, 8), (6, 2, 3, 3)),
+        (Geometry(("full", (1, 1)), (1, 1), (2, 1)), 1, (2, 8, 9, 8), (8, 8, 3, 3)),
+        (Geometry(("half",) * 3, (1, 2, 1), (1, 1, 1)), 1, (1, 2, 5, 6, 4), (3, 2, 3, 3, 3)),
+    ],
+)
+def test_convolutions(
+    libraries: Any, geometry: Any, groups: int, images: Any, kernels: Any, dtype: str, units: int
+) -> None:
+    libraries("cudnn")
+    x, w = (TensorType(dtype, (None,) * len(images))() for _ in range(2))
+    z = Convolve(geometry, groups)(x, w)
+    gradients = symcomp.grad((z * T.cos(z)).sum(dtype="float64"), [x, w])
+    with config.change_flags(gpu_products="full"):
+        compare([x, w], z, [array(*images, dtype=dtype), array(*kernels, dtype=dtype)], units)
+        values = [array(*images, dtype=dtype), array(*kernels, dtype=dtype)]
+        compare([x, w], gradients, values, 16 * units)
+
+
+def test_matrices_that_fail(libraries: Any) -> None:
+    libraries("cublas", "cusolver")
+    s = T.dtensor3("s")
+    bad = positive(3, 4)
+    bad[1, 2:] = bad[1, :, 2:] = 0
+    for make, said in ((L.cholesky, "matrix 1 is not positive"), (L.matrix_inverse, "matrix 1 is")):
+        with config.change_flags(device=DEVICE):
+            f = symcomp.function([s], make(s))
+        with pytest.raises(np.linalg.LinAlgError, match=said):
+            np.asarray(f(bad))
