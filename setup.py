@@ -55,7 +55,7 @@ def find_extensions() -> list[Extension]:
             depends=[
                 *native_files("**/*.h"),
                 *native_files("*.pxi"),
-                "symcomp/codegen/loops/transpose_blocks.h",
+                *kernel_headers(),
             ],
         )
         for source in sources
@@ -116,7 +116,7 @@ def corrected_linalg() -> Extension:
         "symcomp.ops.linalg._corrected_linalg",
         ["cvm/corrected_linalg.c"],
         extra_compile_args=["-std=c11", "-fwrapv", "-fvisibility=hidden", "-g0"],
-        depends=[*native_files("linalg/*.h"), "symcomp/codegen/loops/transpose_blocks.h"],
+        depends=[*native_files("linalg/*.h"), *kernel_headers()],
     )
 
 
@@ -141,6 +141,11 @@ def printed_extension(module: str, text: str, include_dirs: list[str]) -> Extens
 def native_files(pattern: str) -> list[str]:
     """List the files of `cvm/` that match, relative to the root as setuptools wants them."""
     return sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cvm").glob(pattern))
+
+
+def kernel_headers() -> list[str]:
+    """Return the headers of kernels, some of which the machine includes, too."""
+    return sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("symcomp/codegen/loops/*.h"))
 
 
 setup(
