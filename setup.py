@@ -145,7 +145,8 @@ def native_files(pattern: str) -> list[str]:
 
 def kernel_headers() -> list[str]:
     """Return the headers of kernels, some of which the machine includes, too."""
-    return sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("symcomp/codegen/loops/*.h"))
+    found = ROOT.glob("symcomp/codegen/loops/*.h")
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 
 setup(
