@@ -57,8 +57,8 @@ def _is_gather(node: Apply) -> bool:
 
 
 @record(eq=False)
-class Loop:
-    """A formula that can be fused with gathers and scatters, and where its inputs and outputs come
+class TableLoop:
+    """A formula that can read tables and add to them, and where its inputs and outputs come
     from.
     """
 
@@ -68,22 +68,22 @@ class Loop:
     sources: tuple[Source | None, ...]
 
 
-def loop_of_node(graph: FunctionGraph, node: Any) -> Loop | None:
+def loop_of_node(graph: FunctionGraph, node: Any) -> TableLoop | None:
     """Return what a node computes in one loop; None if it does not."""
     if isinstance(node.op, Fused):
         sources = node.op.sources or (None,) * len(node.op.formula.steps)
-        return Loop(node.op.formula, tuple(node.inputs), tuple(node.outputs), sources)
+        return TableLoop(node.op.formula, tuple(node.inputs), tuple(node.outputs), sources)
     if isinstance(node.op, SumOfProducts):
         formula = sum_of_products(node.op.axes, node.inputs[0].dtype)
         sources = (node.source,) * len(formula.steps)
-        return Loop(formula, tuple(node.inputs), tuple(node.outputs), sources)
+        return TableLoop(formula, tuple(node.inputs), tuple(node.outputs), sources)
     if not is_one_loop(node):
         return None
     formula, inputs, outputs = formula_of_nodes(graph, [node], {node})
-    return Loop(formula, tuple(inputs), tuple(outputs), (node.source,))
+    return TableLoop(formula, tuple(inputs), tuple(outputs), (node.source,))
 
 
-def _with_gather(graph: FunctionGraph, reader: Apply, gather: Apply) -> Loop | None:
+def _with_gather(graph: FunctionGraph, reader: Apply, gather: Apply) -> TableLoop | None:
     """Return the loop of a reader that also gathers; None if there is none, or it does not pay."""
     loop = loop_of_node(graph, reader)
     if loop is None or not is_nest(loop.formula):
@@ -102,7 +102,7 @@ def _with_gather(graph: FunctionGraph, reader: Apply, gather: Apply) -> Loop | N
     return found if made is not None and _reads_once(made, len(patterns) - 1) else None
 
 
-def arrays_of(loop: Loop) -> int:
+def arrays_of(loop: TableLoop) -> int:
     return len(loop.inputs) + len(loop.outputs)
 
 
@@ -116,7 +116,7 @@ def _reads_once(made: Scheduled, table: int) -> bool:
     return sum(stage.along.roles[table] is Role.GATHERED for stage in stages) <= 1
 
 
-def _gathering(loop: Loop, number: int, gather: Apply) -> Loop:
+def _gathering(loop: TableLoop, number: int, gather: Apply) -> TableLoop:
     """Return a loop that reads a table at positions in place of an input: the positions take the
     input's place, the table comes last.
     """
@@ -138,7 +138,7 @@ def _gathering(loop: Loop, number: int, gather: Apply) -> Loop:
         tuple(replace(r, value=moved(r.value)) for r in formula.results),
     )
     sources = (gather.source, *loop.sources)
-    return Loop(found, (*inputs, table), loop.outputs, sources)
+    return TableLoop(found, (*inputs, table), loop.outputs, sources)
 
 
 def replace_by(
@@ -146,7 +146,7 @@ def replace_by(
     name: str,
     graph: FunctionGraph,
     node: Apply,
-    loop: Loop,
+    loop: TableLoop,
     joined: str,
     firings: list[Firing],
 ) -> None:

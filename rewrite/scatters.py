@@ -14,7 +14,7 @@ from symcomp.core.record import record
 from symcomp.ops.control.regions import Placement, place
 from symcomp.ops.formulas.formula import SCATTER, Formula, Result, Step, joint_pattern
 from symcomp.rewrite.fusion import MOST_ARRAYS
-from symcomp.rewrite.gathers import Loop, arrays_of, loop_of_node, replace_by
+from symcomp.rewrite.gathers import TableLoop, arrays_of, loop_of_node, replace_by
 from symcomp.rewrite.trace import Firing
 
 
@@ -98,7 +98,7 @@ class _Known:
         return early and not is_update and self.regions[client] == self.regions[maker]
 
 
-def _with_scatters(loop: Loop, value: Variable, scatters: Sequence[Apply]) -> Loop | None:
+def _with_scatters(loop: TableLoop, value: Variable, scatters: Sequence[Apply]) -> TableLoop | None:
     """Return a loop that adds the elements of an output to tables, in place of the output; None if
     there is none.
     """
@@ -115,7 +115,7 @@ def _with_scatters(loop: Loop, value: Variable, scatters: Sequence[Apply]) -> Lo
     return None if made is None else found
 
 
-def _scattering(loop: Loop, output: int, scatters: Sequence[Apply]) -> Loop:
+def _scattering(loop: TableLoop, output: int, scatters: Sequence[Apply]) -> TableLoop:
     """Return a loop with a step for each scatter: its positions and its table come last among the
     inputs, the sums last among the outputs.
     """
@@ -139,4 +139,4 @@ def _scattering(loop: Loop, output: int, scatters: Sequence[Apply]) -> Loop:
     outputs = [*loop.outputs[:output], *loop.outputs[output + 1 :]]
     outputs += [node.outputs[0] for node in scatters]
     sources = (*loop.sources, *(node.source for node in scatters))
-    return Loop(found, (*loop.inputs, *more), tuple(outputs), sources)
+    return TableLoop(found, (*loop.inputs, *more), tuple(outputs), sources)
