@@ -46,8 +46,10 @@ MOST_PACKED, MOST_STEPS = 8, 128
 # A thread makes results alone where it adds up no more elements.
 FEW = 32
 # Enough threads, or blocks, for a card; chunks of fewer elements are not worth a launch.
-ENOUGH_THREADS, ENOUGH_BLOCKS, MOST_CHUNKS = 65536, 512, 256
+ENOUGH_THREADS, ENOUGH_BLOCKS = 1 << 18, 2048
 CHUNK_OF_THREAD, CHUNK_OF_BLOCK = 64, 2048
+# A thread joins the totals of the chunks of a result where threads work alone, else a block.
+MOST_OF_THREAD, MOST_OF_BLOCK = 256, 1024
 
 
 @record
@@ -415,10 +417,12 @@ class _Reduction:
         axes = len(self.kept) + len(self.reduced)
         if 8 * len(self.nest.dtypes) * (axes + 3) > MOST_BYTES:
             return 1  # the kernel that joins chunks would take too many arrays
-        enough, least = (
-            (ENOUGH_THREADS, CHUNK_OF_THREAD) if self.alone else (ENOUGH_BLOCKS, CHUNK_OF_BLOCK)
+        enough, least, most = (
+            (ENOUGH_THREADS, CHUNK_OF_THREAD, MOST_OF_THREAD)
+            if self.alone
+            else (ENOUGH_BLOCKS, CHUNK_OF_BLOCK, MOST_OF_BLOCK)
         )
-        return max(1, min(self.count // least, enough // self.results, MOST_CHUNKS))
+        return max(1, min(self.count // least, enough // self.results, most))
 
     def _temporaries(self, chunks: int) -> list[Operand]:
         """Memory for what kernels leave for others, in the order of the nest's arrays."""

@@ -17,12 +17,18 @@ from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Driver
 from symcomp.tests.gpu.running import DEVICE
 
+# Of the emulator alone: itself, its arrays in the host's memory, stand-ins of libraries.
+EMULATED = (
+    "test_emulator", "test_exchange", "test_cublas", "test_cudnn", "test_cufft", "test_cusolver",
+    "test_decompositions",
+)  # fmt: skip
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that run on a card."""
     for item in items:
         on_card = DEVICE != "emu" and "emu" in getattr(item, "fixturenames", ())
-        if on_card and item.path.parent.name == "gpu" and item.path.stem != "test_emulator":
+        if on_card and item.path.parent.name == "gpu" and item.path.stem not in EMULATED:
             item.add_marker(pytest.mark.gpu)
 
 
@@ -41,7 +47,10 @@ class Keeping(Emulator):
 def emu() -> Iterator[Driver]:
     """Yield the driver of the device under test."""
     if DEVICE != "emu":
-        yield driver_of(DEVICE)
+        card = driver_of(DEVICE)
+        card.wait()
+        card.counters.clear()
+        yield card
         return
     driver = Keeping() if os.environ.get("SYMCOMP_KEEP_KERNELS") else Emulator()
     before = set_driver("emu", driver)

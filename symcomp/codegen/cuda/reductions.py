@@ -3,7 +3,7 @@
 Who makes a result: a thread alone, where elements of neighbouring results are neighbours or there
 are few elements; else a block, whose threads' totals are joined, those of a warp first. Where there
 are too few results for a card, each pass is cut in chunks: one kernel leaves totals of chunks,
-another joins them, in order, and computes what follows. Nothing is added up in an order that
+another, by teams again, joins them, and computes what follows. Nothing is added up in an order that
 depends on time.
 """
 
@@ -177,15 +177,34 @@ class _Writer:
                             ("results", "count", "chunks", "size"), "w")  # fmt: skip
 
     def finish(self, stage: int) -> CudaKernel:
-        self.team, folds = False, self._folds(stage)
+        folds = self._folds(stage)
+        self.team = self.team and bool(folds)
         body = self._kept_axes()
-        body += [x for fold in folds for x in (*fold.declare(False), *fold.start())]
+        body += [x for fold in folds for x in fold.declare(False)]
+        pass_ = [x for fold in folds for x in fold.start()]
         if folds:
-            at = plus(O, IndexOp("*", (Var("c"), Var("results"))))
-            chunk = [x for fold in folds for x in self._fetch(fold, at)]
-            body.append(Loop(Kind.REDUCE, "c", 0, Var("chunks"), tuple(chunk)))
-        body += [*self._finished(folds), *self._section(stage)]
+            pass_.append(self._join_chunks(folds))
+        after = [*self._finished(folds), *self._section(stage)]
+        if self.team:
+            body += [x for fold in folds for x in fold.declare(True)]
+            share = [x for fold in folds for x in fold.share()]
+            body.append(self._by_all([*pass_, *share]))
+            take = [x for fold in folds for x in fold.take(self.shape.threads)]
+            first = Guard(IndexOp("==", (THREAD, 0)), (*take, *after))
+            body.append(self._by_all([first]))
+        else:
+            body += [*pass_, *after]
         return self._kernel(body, "results", ("results", "count", "chunks", "size"))
+
+    def _join_chunks(self, folds: Sequence[ThreadFold]) -> Loop:
+        """Add the totals of chunks to those of a thread: of all, or of its share in a team."""
+        at = plus(O, IndexOp("*", (Var("c"), Var("results"))))
+        chunk = tuple(x for fold in folds for x in self._fetch(fold, at))
+        if not self.team:
+            return Loop(Kind.REDUCE, "c", 0, Var("chunks"), chunk)
+        guard = Guard(IndexOp("<", (Var("c"), Var("chunks"))), chunk)
+        body = (Define("c", plus(K, THREAD)), guard)
+        return Loop(Kind.REDUCE, "k", 0, Var("chunks"), body, self.shape.threads)
 
     def _kernel(
         self, body: Sequence[Statement], stop: Index | str, numbers: tuple[str, ...], i: str = "o"
@@ -309,7 +328,8 @@ class _Writer:
                 found += self._keep(f"{value}", value, plan.ref(value))
             else:
                 store = Store(f"a{array}", 0, plan.ref(value))
-                found.append(Guard(IndexOp("==", (THREAD, 0)), (store,)) if self.team else store)
+                guarded = self.team and not self.split  # else the first thread alone is there
+                found.append(Guard(IndexOp("==", (THREAD, 0)), (store,)) if guarded else store)
         return found
 
     # -- totals in temporaries
