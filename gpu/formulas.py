@@ -18,7 +18,14 @@ from symcomp.codegen.cuda.elementwise import (
     THREADS,
     elementwise,
 )
-from symcomp.codegen.cuda.reductions import ALONE, ReductionShape, kernel_of, stages_of
+from symcomp.codegen.cuda.reductions import (
+    ALONE,
+    ReductionShape,
+    held_for,
+    kernel_of,
+    stages_of,
+    words_between_passes,
+)
 from symcomp.codegen.cuda.text import CudaKernel, has_text
 from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, scalar_text
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
@@ -50,6 +57,8 @@ ENOUGH_THREADS, ENOUGH_BLOCKS = 1 << 18, 2048
 CHUNK_OF_THREAD, CHUNK_OF_BLOCK = 64, 2048
 # A thread joins the totals of the chunks of a result where threads work alone, else a block.
 MOST_OF_THREAD, MOST_OF_BLOCK = 256, 1024
+# The registers of a thread that hold elements between passes, and the threads of a block.
+MOST_HELD, MOST_THREADS = 32, 1024
 
 
 @record
@@ -366,7 +375,7 @@ class _Reduction:
         strides: Sequence[Sequence[int]],
         axes: Sequence[int],
     ) -> None:
-        self.planner, self.nest, self.literals = planner, nest, literals
+        self.planner, self.nest, self.literals, self.axes = planner, nest, literals, axes
         self.arrays = list(arrays)
         inputs = range(len(nest.formula.inputs))
         largest = max(inputs, key=lambda i: sum(map(bool, strides[i])) if i in inputs else 0)
@@ -386,11 +395,12 @@ class _Reduction:
     def plan(self) -> None:
         if self.results == 0:
             return
-        chunks = self._chunks()
+        threads, held = (0, 0) if self.alone else self._team()
+        chunks = 1 if held else self._chunks()
+        dense = threads > 0 and self._is_dense()
         numbers = [self.results * max(chunks, 1), self.count]
         wide = needs_wide(numbers, self.arrays)
-        threads = 0 if self.alone else self._threads()
-        shape = ReductionShape(len(self.kept), len(self.reduced), threads, wide)
+        shape = ReductionShape(len(self.kept), len(self.reduced), threads, wide, held, dense)
         if chunks == 1:
             kernel = self._kernel("whole", shape)
             self._launch(kernel, self.arrays, [self.results, self.count], self.results)
@@ -409,8 +419,25 @@ class _Reduction:
     def _kernel(self, which: str, shape: ReductionShape, stage: int = 0) -> CudaKernel:
         return kernel_of(self.nest.formula, _patterns(self.nest), which, shape, stage)
 
-    def _threads(self) -> int:
-        return 32 if self.count <= 128 else 64 if self.count <= 512 else 256
+    def _is_dense(self) -> bool:
+        """Tell whether the elements of a result are neighbours in all arrays that have them."""
+        return len(self.reduced) == 1 and all(
+            row[-1] == array.itemsize or all(stretched[a] for a in self.axes)
+            for array, row, stretched in zip(
+                self.arrays, self.steps, self.nest.stretched, strict=True
+            )
+        )
+
+    def _team(self) -> tuple[int, int]:
+        """Return the threads that make a result, and how many elements each of them holds."""
+        threads = usual = 32 if self.count <= 128 else 64 if self.count <= 512 else 256
+        words = words_between_passes(self.nest.formula, _patterns(self.nest))
+        while words and threads <= MOST_THREADS:
+            held = held_for(self.count, threads)
+            if words * held <= MOST_HELD:
+                return threads, held
+            threads *= 2
+        return usual, 0
 
     def _chunks(self) -> int:
         """Return the number of chunks for the elements of a result; it depends on lengths alone."""

@@ -17,7 +17,7 @@ from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Driver
 from symcomp.tests.gpu.running import DEVICE
 
-# Of the emulator alone: itself, its arrays in the host's memory, stand-ins of libraries.
+# Tests of the emulator alone: itself, its arrays in the host's memory, stand-ins of libraries.
 EMULATED = (
     "test_emulator", "test_exchange", "test_cublas", "test_cudnn", "test_cufft", "test_cusolver",
     "test_decompositions",

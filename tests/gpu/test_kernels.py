@@ -9,7 +9,7 @@ import symcomp.tensor as T
 from symcomp.core.tensor import TensorType
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.tests.gpu.running import DEVICE, check, ops_on_host
+from symcomp.tests.gpu.running import DEVICE, assert_close, check, ops_on_host
 
 REALS = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
@@ -210,3 +210,25 @@ def test_arrays_on_the_device(emu: Emulator) -> None:
     np.testing.assert_array_equal(to_device(x, DEVICE).get(), value)
     with pytest.raises(ValueError, match="is copied"):
         np.array(x, copy=False)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("length", [1, 33, 129, 513, 770, 1025, 8200])
+def test_passes_over_elements_that_blocks_hold(
+    emu: Emulator, monkeypatch: pytest.MonkeyPatch, dtype: str, length: int
+) -> None:
+    """Where all threads hold as many elements, and where some hold fewer: the same results as
+    passes that read memory, also of rows with NaN and infinity, and of columns.
+    """
+    x = tensor(dtype, (None, None))
+    mean = x.mean(1, keepdims=True)
+    z = [T.nnet.softmax(x * 2), (x - mean) / T.sqrt(x.var(1, keepdims=True) + 1)]
+    value = numbers(dtype, (4, length))
+    value[1, length // 2], value[2, 0] = np.nan, np.inf
+    f = check([x], z, [value], 16, orders=[0])
+    held = [[np.asarray(r) for r in f(v)] for v in (value, np.asfortranarray(value))]
+    monkeypatch.setattr("symcomp.gpu.formulas.MOST_HELD", 0)
+    read = check([x], z, [value], 16, orders=[0])(value)
+    for results in held:
+        for one, other in zip(results, read, strict=True):
+            assert_close(one, other, 0 if isinstance(emu, Emulator) else 4)

@@ -66,7 +66,7 @@ def test_times_of_kernels_and_bytes_of_copies(emu: Emulator, linker: str) -> Non
     assert [row["seconds"] for row in rows] == sorted((r["seconds"] for r in rows), reverse=True)
     product = next(row for row in kernels if row["label"].startswith("Dot "))
     assert product["count"] == 5 and "test_profiles.py" in product["label"]
-    factors = 2 if products_by(emu) == "library" else 0  # which cuBLAS reads on the device
+    factors = 2 if products_by(emu) == "library" else 0  # cuBLAS reads them on the device
     assert product["bytes"] == 5 * 4 * (40 * 30 + 30 * 20 + 40 * 20 + factors)
     (back,) = [row for row in rows if row["kind"] == "to host"]
     assert (back["count"], back["bytes"]) == (5, 20)

@@ -83,7 +83,7 @@ class BodyPlan:
         steps, calls = [], False
         for value in reversed(body.steps):
             if value in needed:
-                needed |= {*_read_by(formula, value)}
+                needed |= {*read_by(formula, value)}
                 steps.append(value)
                 calls |= _calls(formula, value)
         self.steps, self.light = tuple(reversed(steps)), not calls
@@ -194,7 +194,7 @@ class BodyPlan:
         return tuple(roles)
 
 
-def _read_by(formula: Formula, value: int) -> tuple[int, ...]:
+def read_by(formula: Formula, value: int) -> tuple[int, ...]:
     """Return the values that the C of a step reads."""
     step = formula.steps[value - formula.first_step]
     if step.function == GATHER:

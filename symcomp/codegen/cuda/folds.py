@@ -97,7 +97,7 @@ class ThreadFold:
         if not self.keeps_errors:
             return [self._set("t", 0, Accumulate(self.name, self._get("t"), x))]
         s = Ref(f"s{self.number}{ending}", self.work)
-        lost = Primitive("rounding", (self._get("t"), x, s), self.work)
+        lost = Primitive("rest", (self._get("t"), x, s), self.work)
         return [
             Let(s.name, Accumulate("sum", self._get("t"), x)),
             self._set("e", 0, Accumulate("sum", self._get("e"), lost)),
@@ -145,7 +145,9 @@ class ThreadFold:
         """Return the result."""
         found: Value = self._get("t")
         if self.keeps_errors:
-            found = Accumulate("sum", found, self._get("e"))
+            # NaN, where a total has left the finite numbers, which it then tells itself.
+            error = Primitive("finite", (self._get("e"),), self.work)
+            found = Accumulate("sum", found, error)
         if self.keeps_nan:
             found = Primitive("or_mark", (self._get("e"), found), self.work)
         return found if self.work == self._dtype else Convert(found, self._dtype)

@@ -52,6 +52,7 @@ struct half_number {
     }
 };
 #define _Float16 half_number
+#define ON_CARDS
 #endif
 
 #define INLINE static __device__ __forceinline__

@@ -15,6 +15,7 @@ from functools import cache
 from symcomp.codegen.cpu.bodies import BodyPlan
 from symcomp.codegen.cuda.elementwise import total, unravel
 from symcomp.codegen.cuda.folds import THREAD, ThreadFold
+from symcomp.codegen.cuda.held import holding_passes, passes_of, words_held
 from symcomp.codegen.cuda.text import CudaKernel, print_function
 from symcomp.codegen.loopir.ir import (
     Accumulators,
@@ -44,6 +45,10 @@ from symcomp.ops.formulas.formula import Formula
 
 # Threads of a block where threads work alone.
 ALONE = 128
+# How many elements a thread may hold: few numbers, as there is a kernel for each.
+HELD = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+# The threads, and at most the blocks, that a multiprocessor runs at once where they hold elements.
+TOGETHER, MOST_TOGETHER = 1024, 16
 O, J, K = Var("o"), Var("j"), Var("k")
 
 
@@ -59,12 +64,19 @@ class ReductionShape:
         Of a block that makes a result; 0: each thread makes one.
     wide : bool
         Whether integers have 64 bits.
+    held : int
+        How many elements of a result each thread of a block holds in registers between passes; 0:
+        every pass reads its elements from memory.
+    dense : bool
+        Whether the elements of a result are neighbours in all arrays that have them.
     """
 
     kept: int
     reduced: int
     threads: int
     wide: bool
+    held: int = 0
+    dense: bool = False
 
 
 def whole(nest: Nest, shape: ReductionShape) -> CudaKernel:
@@ -114,6 +126,25 @@ def stages_of(nest: Nest) -> int:
     return len(nest.bodies) // 2
 
 
+def held_for(count: int, threads: int) -> int:
+    """Return how many elements each thread of a block can hold, of ``count`` that a result has."""
+    each = -(-count // threads)
+    return next((held for held in HELD if held >= each), HELD[-1] + 1)
+
+
+def surely_held(held: int) -> int:
+    """Return how many of ``held`` elements every thread of a block has."""
+    return max((fewer for fewer in HELD if fewer < held), default=0)
+
+
+@cache
+def words_between_passes(formula: Formula, patterns: tuple[Pattern, ...]) -> int:
+    """Return how many registers each element takes that is held between the passes of a nest."""
+    nest = nest_of(formula, patterns)
+    assert nest is not None
+    return words_held([BodyPlan(nest, n, body) for n, body in enumerate(nest.bodies)][::2])
+
+
 class _Writer:
     """Statements of a nest.
 
@@ -128,6 +159,8 @@ class _Writer:
         self.arrays = len(nest.stretched)
         self.literals = nest.temporaries - self.arrays
         self.team = shape.threads > 0
+        self.moving = {a for plan in self.plans[::2] for a in plan.moving}
+        self.passes = (holding_passes if shape.held else passes_of)(self.plans[::2])
 
     # -- kernels
 
@@ -137,7 +170,10 @@ class _Writer:
         if self.team:
             body += [f for fold in self.folds.values() for f in fold.declare(True)]
         values = self.nest.values
-        body += [Accumulators(f"w{v}", self.nest.formula.dtypes[v]) for v in values]
+        dtypes = self.nest.formula.dtypes
+        body += [Accumulators(f"w{v}", dtypes[v]) for v in values]
+        held = [v for one in self.passes for v in one.held]
+        body += [Accumulators(f"held{v}", dtypes[v], lanes=self.shape.held) for v in held]
         for stage in range(stages_of(self.nest)):
             folds = self._folds(stage)
             pass_ = [x for fold in folds for x in fold.start()] + self._pass(stage, 0, Var("count"))
@@ -146,7 +182,8 @@ class _Writer:
                 share = [x for fold in folds for x in fold.share()]
                 body.append(self._by_all([*pass_, *share]))
                 take = [x for fold in folds for x in fold.take(self.shape.threads)]
-                body.append(self._by_all([*take, *after]))
+                if take or after:
+                    body.append(self._by_all([*take, *after]))
             else:
                 # A scope of its own: values of stages have the same names.
                 body += [*pass_, If(1, tuple(after))]
@@ -220,7 +257,8 @@ class _Writer:
         arrays = len(self.nest.dtypes) - self.literals if self.split else self.arrays
         threads = self.shape.threads if self.team else ALONE
         function = KernelFunction("results", signature, (loop,))
-        return print_function(function, arrays, self.literals, threads, self.shape.wide)
+        blocks = min(MOST_TOGETHER, TOGETHER // threads) if self.shape.held else 1
+        return print_function(function, arrays, self.literals, threads, self.shape.wide, blocks)
 
     def _by_all(self, body: Sequence[Statement]) -> Loop:
         return Loop(Kind.BLOCK, "t", 0, self.shape.threads, tuple(body))
@@ -250,10 +288,17 @@ class _Writer:
         table, place = self._place(array)
         if table == "literals":
             return Pointer(f"a{array}", dtype, place, 0, 0, False, table)
+        if self.shape.dense:
+            return Pointer(f"a{array}", dtype, place, Var(f"base{array}"), 0, writes)
         kept = self.shape.kept
         axes = [(f"g{a}", f"step{kept + a}") for a in range(self.shape.reduced)]
         terms = [IndexOp("*", (Var(g), Stride(array, 0, row))) for g, row in axes]
         return Pointer(f"a{array}", dtype, place, total([Var(f"base{array}"), *terms]), 0, writes)
+
+    def _further(self, array: int) -> Index:
+        """Return which element is that of j, from the pointer on."""
+        moves = self.shape.dense and array in self.moving
+        return J if moves else 0
 
     def _single(self, array: int, writes: bool) -> Pointer:
         """Return the pointer to the number of the result in an input or output, or to a literal."""
@@ -272,29 +317,48 @@ class _Writer:
 
     def _pass(self, stage: int, first: Index, last: Index) -> list[Statement]:
         """Pass over elements ``first`` to ``last`` of a result."""
-        plan = self.plans[2 * stage]
-        if not plan.body.folds and not plan.stores:
+        plan, one = self.plans[2 * stage], self.passes[stage]
+        if not plan.body.folds and not one.stores:
             return []
-        inner: list[Statement] = unravel(
-            "j", [Var(f"r{a}") for a in range(self.shape.reduced)], "g"
-        )
-        inner += [self._element(a, w) for a, w in plan.pointers if a < self.nest.temporaries]
-        inner += self._loads(plan)
-        inner += [plan.step(value) for value in plan.steps]
+        written = [a for _, a in one.stores if a < self.nest.temporaries]
+        read = [a for _, a in (*plan.numbers, *one.elements) if a not in written]
+        pointers = [self._element(a, True) for a in written]
+        pointers += [self._element(a, False) for a in read if a < self.nest.temporaries]
+        dtypes = self.nest.formula.dtypes
+        inner: list[Statement] = [*self._loads((*plan.numbers, *one.elements), plan)]
+        inner += [Let(f"v{v}", Get(f"held{v}", K, dtypes[v])) for v in one.taken]
+        inner += [plan.step(value) for value in one.steps]
+        inner += [Set(f"held{v}", K, plan.ref(v)) for v in one.held]
         inner += [x for fold in self._folds(stage) for x in fold.add()]
-        inner += [Store(f"a{array}", 0, plan.ref(v)) for v, array in plan.stores]
-        if not self.team:
-            return [Loop(Kind.REDUCE, "j", first, last, tuple(inner))]
-        guard = Guard(IndexOp("<", (J, last)), tuple(inner))
-        body = (Define("j", plus(K, THREAD)), guard)
-        return [Loop(Kind.REDUCE, "k", first, last, body, self.shape.threads)]
+        inner += [Store(f"a{a}", self._further(a), plan.ref(v)) for v, a in one.stores]
+        if self.shape.dense:
+            return [*pointers, *self._elements(first, last, inner)]
+        lengths = [Var(f"r{a}") for a in range(self.shape.reduced)]
+        return self._elements(first, last, [*unravel("j", lengths, "g"), *pointers, *inner])
 
-    def _loads(self, plan: BodyPlan) -> list[Statement]:
+    def _elements(self, first: Index, last: Index, body: Sequence[Statement]) -> list[Statement]:
+        """Return the loop over elements j, of all for a thread alone, else of its share."""
+        threads, held = self.shape.threads, self.shape.held
+        if not self.team:
+            return [Loop(Kind.REDUCE, "j", first, last, tuple(body))]
+        guard = Guard(IndexOp("<", (J, last)), tuple(body))
+        if not held:
+            share = (Define("j", plus(K, THREAD)), guard)
+            return [Loop(Kind.REDUCE, "k", first, last, share, threads)]
+        at = Define("j", plus(IndexOp("*", (K, threads)), THREAD))
+        sure = surely_held(held)  # elements that each thread has
+        return [
+            Loop(Kind.UNROLLED, "k", 0, sure, (at, *body)),
+            Loop(Kind.UNROLLED, "k", sure, held, (at, guard)),
+        ]
+
+    def _loads(self, loads: Sequence[tuple[int, int]], plan: BodyPlan) -> list[Statement]:
         """Define what a body loads: elements, numbers, and values of the result."""
         found: list[Statement] = []
-        for value, array in (*plan.numbers, *plan.elements):
+        for value, array in loads:
             if array < self.nest.temporaries:
-                found.append(plan.load(value, array, 0))
+                number = array in plan.body.numbers
+                found.append(plan.load(value, array, 0 if number else self._further(array)))
             elif self.split:
                 name, dtype = f"w{value}", self.nest.dtypes[array]
                 found.append(self._temporary(name, array, O, False))
@@ -321,7 +385,7 @@ class _Writer:
         found: list[Statement] = [
             self._single(a, w) for a, w in plan.pointers if a < self.nest.temporaries
         ]
-        found += self._loads(plan)
+        found += self._loads((*plan.numbers, *plan.elements), plan)
         found += [plan.step(value) for value in plan.steps]
         for value, array in plan.stores:
             if array >= self.nest.temporaries:

@@ -106,7 +106,7 @@ class _Lines(Lines):
             warps = self.threads // WARP
             add(f"{indent}__shared__ {C_TYPES[s.dtype]} {s.name}[{warps}];")
         else:
-            add(f"{indent}{C_TYPES[s.dtype]} {s.name}[1];")
+            add(f"{indent}{C_TYPES[s.dtype]} {s.name}[{s.lanes or 1}];")
 
     def pack(self, s: Pack, indent: str, add: Add) -> None:
         stored = self.stored[f"{s.name}.at"] = self.types[s.dtype]
@@ -121,7 +121,12 @@ class _Lines(Lines):
 
 
 def print_function(
-    function: KernelFunction, arrays: int, literals: int, threads: int, wide: bool
+    function: KernelFunction,
+    arrays: int,
+    literals: int,
+    threads: int,
+    wide: bool,
+    blocks: int = 1,
 ) -> CudaKernel:
     """Return the kernel of a function.
 
@@ -135,6 +140,8 @@ def print_function(
         Of a block.
     wide : bool
         Whether integers have 64 bits.
+    blocks : int
+        How many blocks the registers of a multiprocessor have to suffice for.
     """
     integer = "int64_t" if wide else "int32_t"
     signature = function.signature
@@ -148,7 +155,7 @@ def print_function(
         *_Lines("NAME", threads, integer).block(function.body, "    "),
         "}",
     ]
-    name, text = named(lines, threads)
+    name, text = named(lines, threads, blocks)
     barriers = "__syncthreads" in text
     return CudaKernel(
         name, text, signature.numbers, arrays, literals, len(signature.strides), wide, threads,
@@ -156,11 +163,12 @@ def print_function(
     )  # fmt: skip
 
 
-def named(lines: Sequence[str], threads: int) -> tuple[str, str]:
+def named(lines: Sequence[str], threads: int, blocks: int = 1) -> tuple[str, str]:
     """Return a name that differs for different lines, and the text with it."""
     text = "\n".join(lines) + "\n"
     name = f"kernel_{hashlib.sha256(f'{threads} {text}'.encode()).hexdigest()[:16]}"
-    bounds = f"__global__ void __launch_bounds__({threads}) NAME("
+    least = f", {blocks}" if blocks > 1 else ""
+    bounds = f"__global__ void __launch_bounds__({threads}{least}) NAME("
     return name, text.replace("__global__ void NAME(", bounds).replace("NAME", name)
 
 

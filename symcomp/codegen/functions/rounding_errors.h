@@ -1,10 +1,20 @@
 /* Included twice, as stable.h: the rounding errors of sums and products. */
 
-/* The rounding error of a + b = s, 0 where that is not finite. */
+/* The rounding error of a + b = s; NaN where s is not finite. */
+INLINE REAL F(sum_rest)(REAL a, REAL b, REAL s)
+{
+    REAL t = s - a;
+    return (a - (s - t)) + (b - t);
+}
+
+INLINE REAL F(finite_or_0)(REAL x)
+{
+    return F(fabs)(x) < INFINITY ? x : 0;
+}
+
 INLINE REAL F(sum_error)(REAL a, REAL b, REAL s)
 {
-    REAL t = s - a, e = (a - (s - t)) + (b - t);
-    return F(fabs)(e) < INFINITY ? e : 0;
+    return F(finite_or_0)(F(sum_rest)(a, b, s));
 }
 
 INLINE REAL F(high_half)(REAL x)

@@ -222,8 +222,8 @@ INLINE REAL F(r_exp_gap)(REAL x, REAL y)
 INLINE REAL F(r_exp_of_sum)(REAL x, REAL y)
 {
     REAL s = x + y;
-    /* The error of a large exponent must not change 0 or infinity. */
-    REAL growth = 1 + F(sum_error)(x, y, s);
+    /* The error of a large exponent, or NaN, must not change 0 or infinity. */
+    REAL growth = 1 + F(sum_rest)(x, y, s);
     return F(m_exp)(s) * (growth > C(0.5) ? growth : C(0.5));
 }
 

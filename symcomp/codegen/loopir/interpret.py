@@ -350,9 +350,16 @@ def rounding(t: Any, x: Any, s: Any) -> Any:
         z = np.empty(np.broadcast_shapes(t.shape, x.shape), s.dtype)
         z.real, z.imag = rounding(t.real, x.real, s.real), rounding(t.imag, x.imag, s.imag)
         return z
+    return _finite(_rest(t, x, s))
+
+
+def _rest(t: Any, x: Any, s: Any) -> Any:
     part = s - t
-    error = (t - (s - part)) + (x - part)
-    return np.where(np.isfinite(error), error, np.zeros_like(error))
+    return (t - (s - part)) + (x - part)
+
+
+def _finite(x: Any) -> Any:
+    return np.where(np.isfinite(x), x, np.zeros_like(x))
 
 
 def _mark(x: Any, y: Any, mark: Any) -> Any:
@@ -361,6 +368,8 @@ def _mark(x: Any, y: Any, mark: Any) -> Any:
 
 _PRIMITIVES: Mapping[str, Callable[..., Any]] = {
     "rounding": rounding,
+    "rest": _rest,
+    "finite": _finite,
     "mark": _mark,
     "or_mark": lambda mark, total: np.where(np.isnan(mark), mark, total),
 }

@@ -223,10 +223,11 @@ class Primitive:
     Attributes
     ----------
     name : str
-        ``rounding``: of t + x = s, what s lacks; ``mark``: NaN if x or y is, else m; ``or_mark``: m
-        if it is NaN, else t.
+        ``rounding``: of t + x = s, what s lacks, 0 where s is not finite; ``rest``: the same, but
+        NaN there; ``finite``: x, or 0 where it is not finite; ``mark``: NaN if x or y is, else m;
+        ``or_mark``: m if it is NaN, else t.
     arguments : tuple of Value
-        (t, x, s), (x, y, m) or (m, t).
+        (t, x, s), (t, x, s), (x,), (x, y, m) or (m, t).
     dtype : str
     """
 

@@ -370,13 +370,17 @@ def _number(value: Number) -> str:
     return f"({C_TYPES[value.dtype]}){text}"
 
 
+# Primitives that are functions of C.
+_NUMERIC = {"rounding": "sum_error", "rest": "sum_rest", "finite": "finite_or_0"}
+
+
 def _primitive(value: Primitive) -> str:
     names = [value_text(a) for a in value.arguments]
-    if value.name == "rounding":
+    if value.name in _NUMERIC:
         work = value.dtype
         suffix = "_c" if work in COMPLEX else ""
         suffix += "f" if work in ("float32", "complex64") else ""
-        return f"sum_error{suffix}({', '.join(names)})"
+        return f"{_NUMERIC[value.name]}{suffix}({', '.join(names)})"
     if value.name == "mark":
         x, y, mark = names
         return f"__builtin_isunordered({x}, {y}) ? NAN : {mark}"
