@@ -12,7 +12,7 @@ from symcomp.core.record import record
 
 @record
 class Pass:
-    """One of several passes over the same elements: its work for each of them.
+    """A pass among several over the same elements: its work for each of them.
 
     Attributes
     ----------
