@@ -82,13 +82,27 @@ class DeviceLoop(Op):
         return str(self.loop)
 
 
+@record
+class DeviceUntil(DeviceLoop):
+    """A loop with a condition to stop, whose step a device can compute. It is a region of its own,
+    as the host decides how many steps there are; ``until.py`` has its program.
+    """
+
+
+def is_count(x: Variable) -> bool:
+    """Return whether a value is the number of steps that a ``DeviceUntil`` has done: the host has
+    it.
+    """
+    return x.owner is not None and isinstance(x.owner.op, DeviceUntil) and x is x.owner.outputs[-1]
+
+
 def device_loop(loop: Any, body: ClosedGraph) -> DeviceLoop | None:
     """Return a loop as one for devices; None if a device cannot compute its step.
 
     Parameters
     ----------
     loop : Op
-        A ``Scan`` without a condition to stop.
+        A ``Scan``.
     body : ClosedGraph
         Its step, rewritten; loops in it are ``DeviceLoop``.
     """
@@ -103,7 +117,7 @@ def device_loop(loop: Any, body: ClosedGraph) -> DeviceLoop | None:
     # The captured values are the last inputs, of the loop as of its body.
     count = 1 + len(layout.lags) + layout.n_carried + layout.n_sequences
     wanted = [count + i for i, x in enumerate(captured) if x in numbers]
-    return DeviceLoop(loop, body, (0, *wanted))
+    return (DeviceUntil if layout.until else DeviceLoop)(loop, body, (0, *wanted))
 
 
 def leave_loops(graph: FunctionGraph) -> None:
@@ -146,6 +160,8 @@ def _can_be_planned(
     captured : sequence of Variable
     """
     if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
+        return False
+    if isinstance(node.op, DeviceUntil):
         return False
     is_known = all(isinstance(x, Constant) or x in known for x in node.inputs)
     if is_known and not makes_arrays(node):

@@ -16,11 +16,12 @@ from symcomp.errors import DTypeError
 from symcomp.gpu.array import to_device
 from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.errors import DeviceUnavailable
-from symcomp.gpu.loops import DeviceLoop, device_loop, leave_loops
+from symcomp.gpu.loops import DeviceLoop, DeviceUntil, device_loop, is_count, leave_loops
 from symcomp.gpu.lowerings.contract import lacks_library, lowering_of, makes_arrays
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
 from symcomp.gpu.type import DeviceType
+from symcomp.gpu.until import DeviceUntilGraph
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.shapes.shape import Shape, ShapeI
 
@@ -95,7 +96,7 @@ class Placement:
                 return _inlined(op, inputs)
             if _lacks_library(op, target):
                 return _between_copies(op, inputs, target)
-            return DeviceGraph(op.graph, target, op.host_inputs, op.host_outputs)
+            return type(op)(op.graph, target, op.host_inputs, op.host_outputs)
         if isinstance(op, ToDevice):
             target = self.of(op.device)
             return [_host(x) for x in inputs] if target == "cpu" else ToDevice(target)
@@ -161,7 +162,12 @@ def check_region(op: DeviceGraph) -> None:
     if not all(0 <= i < len(graph.outputs) for i in op.host_outputs):
         raise DTypeError(f"{op}: host_outputs {op.host_outputs} of {len(graph.outputs)} outputs")
     on_host.update(graph.inputs[i] for i in op.host_inputs)
-    for node in toposort(graph.outputs):
+    order = toposort(graph.outputs)
+    has_until = any(isinstance(node.op, DeviceUntil) for node in order)
+    is_one_node = len(order) == 1 and {y.owner for y in graph.outputs} == {*order}
+    if isinstance(op, DeviceUntilGraph) != has_until or (has_until and not is_one_node):
+        raise DTypeError(f"{op}: a loop with a condition to stop is a region of its own")
+    for node in order:
         if isinstance(node.op, DeviceLoop):
             check_loop(node.op)
         known = [isinstance(x, Constant) or x in on_host for x in node.inputs]
@@ -173,6 +179,7 @@ def check_region(op: DeviceGraph) -> None:
             raise DTypeError(f"{op}: a device cannot compute {node.op}")
         if isinstance(node.op, Shape | ShapeI):
             on_host.update(node.outputs)
+        on_host.update(z for z in node.outputs if is_count(z))
     if any(graph.outputs[i] not in on_host for i in op.host_outputs):
         raise DTypeError(f"{op}: an output that is on the device is said to be on the host")
 
@@ -188,6 +195,6 @@ def check_loop(op: DeviceLoop) -> None:
     for node in toposort(op.body.outputs):
         if isinstance(node.op, DeviceLoop):
             check_loop(node.op)
-    made = None if op.loop.layout.until else device_loop(op.loop, op.body)
-    if made is None or made.on_host != op.on_host:
+    made = device_loop(op.loop, op.body)
+    if made is None or type(made) is not type(op) or made.on_host != op.on_host:
         raise DTypeError(f"{op}: a device cannot compute its steps")

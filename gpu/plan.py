@@ -88,6 +88,8 @@ class DeviceCall:
         The number of steps of a loop.
     library : Library or None
         Whose function is called.
+    can_fail : bool
+        Whether the kernel may report an error, which the host meets when it waits.
     """
 
     kind: str
@@ -99,6 +101,7 @@ class DeviceCall:
     step: LoopStep | None = None
     repeats: int = 0
     library: Any = None
+    can_fail: bool = False
 
     def storages(self) -> set[int]:
         """Return the storages that the work itself uses, not the calls of its step."""

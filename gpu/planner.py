@@ -203,7 +203,11 @@ class Planner:
         launch = Launch(kernel.name, (x, y, z), (kernel.threads, 1, 1), given)
         patches = [(place, o.storage, o.offset) for place, o in zip(places, operands, strict=True)]
         nbytes = sum(o.nbytes for o in operands)
-        self.calls.append(DeviceCall("launch", self.label, launch, patches, nbytes=nbytes))
+        self.calls.append(
+            DeviceCall(
+                "launch", self.label, launch, patches, nbytes=nbytes, can_fail=bool(ticket)
+            )
+        )
 
     def call_library(self, library: Library, function: str, words: Sequence[Any]) -> None:
         """Emit a call of a function of a library, which enqueues work on the stream of its handle.

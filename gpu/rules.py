@@ -18,7 +18,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import canonical
-from symcomp.gpu.loops import DeviceLoop, leave_loops, lowered_loop
+from symcomp.gpu.loops import DeviceLoop, DeviceUntil, is_count, leave_loops, lowered_loop
 from symcomp.gpu.lowerings.contract import TARGET, is_number, lacks_library, lowering_of, lowerings
 from symcomp.gpu.lowerings.decompositions import DECOMPOSITIONS
 from symcomp.gpu.lowerings.determinants import DETERMINANTS
@@ -32,6 +32,7 @@ from symcomp.gpu.lowerings.windows import WINDOWS
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
 from symcomp.gpu.type import DeviceType
+from symcomp.gpu.until import DeviceUntilGraph
 from symcomp.ops.control.regions import place
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import is_advanced
@@ -119,6 +120,8 @@ class _Mover:
             x = x.owner.inputs[0]
         if isinstance(x.type, DeviceType):
             return x.type.device
+        if is_count(x):
+            return None
         maker = x.owner
         return self.devices.get(maker) if maker is not None and self._is(maker, DEVICE) else None
 
@@ -242,7 +245,8 @@ class _Mover:
         keys: dict[Apply, Any] = {}
         for node in self.order:
             moved = self.kinds[node] != HOST
-            keys[node] = (self.devices[node], placement[node]) if moved else None
+            alone = node if isinstance(node.op, DeviceUntil) else None
+            keys[node] = (self.devices[node], placement[node], alone) if moved else None
             level = 0
             lowering = lowering_of(node) if self._is(node, DEVICE) else None
             on_host = lowering.on_host(node) if lowering is not None else frozenset()
@@ -318,11 +322,12 @@ def _replace(
     outputs = [z for node in nodes for z in node.outputs if _is_used_outside(graph, z, members)]
     # A number that is needed in both places stays on the host: it is a constant of the plan.
     given = [x if x in on_host else _on_device(graph, x, device) for x in inputs]
-    op = DeviceGraph(
+    make = DeviceUntilGraph if isinstance(nodes[0].op, DeviceUntil) else DeviceGraph
+    op = make(
         ClosedGraph(list(inputs), outputs),
         device,
         tuple(i for i, x in enumerate(inputs) if x in on_host),
-        tuple(i for i, z in enumerate(outputs) if kinds[z.owner] == LENGTH),
+        tuple(i for i, z in enumerate(outputs) if kinds[z.owner] == LENGTH or is_count(z)),
     )
     region = Apply(op, given, op.output_types(*given), nodes[-1].source)
     before = ", ".join(str(node.op) for node in nodes)
@@ -392,7 +397,7 @@ FEATURE = Feature(
     "devices",
     (("fusion", PHASE),),
     {(op, TARGET): how for op, how in lowerings(TABLE).items()}
-    | {(DeviceLoop, TARGET): lowered_loop},
+    | dict.fromkeys([(DeviceLoop, TARGET), (DeviceUntil, TARGET)], lowered_loop),
 )
 
 

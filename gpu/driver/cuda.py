@@ -4,7 +4,7 @@ Kernels are loaded by functions of the driver's library itself, as PyCUDA does n
 handles, which the machine launches them by.
 
 The primary context is used, which other libraries in the process share; all work is on one stream
-that does not wait for the default stream. Nothing here has been run on a card yet.
+that does not wait for the default stream.
 """
 
 from __future__ import annotations

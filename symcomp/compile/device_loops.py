@@ -51,7 +51,7 @@ def prepare_loops(graph: FunctionGraph, firings: list[Firing], rewrite_body: Rew
 
 def _prepared(node: Apply, rewrite_body: RewriteBody) -> DeviceLoop | None:
     op: Any = node.op
-    if op.layout.until or chosen_inspector(op) is not None:
+    if chosen_inspector(op) is not None:
         return None
     body = FunctionGraph(op.body.inputs, op.body.outputs)
     rewrite_body(body, chosen_rewrites(op))

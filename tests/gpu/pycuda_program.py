@@ -105,6 +105,23 @@ def loop() -> None:
     assert counters.waits == 4, counters
 
 
+def stop_early() -> None:
+    """Run a loop with a condition to stop, whose chunks the host waits for."""
+    x, stop = T.fvector("x"), T.fscalar("stop")
+    (_, states), _ = symcomp.scan(
+        lambda t, h: ((t + 1, T.tanh(h + x)), symcomp.until(T.ge(t + 1, stop))),
+        outputs_info=[T.zeros(1, "float32").sum(), T.zeros(3, "float32")], n_steps=100,
+    )  # fmt: skip
+    f = symcomp.function([x, stop], [states, states[-1]])
+    with config.change_flags(device="cuda"):
+        g = symcomp.function([x, stop], [states, states[-1]])
+    assert not any(str(node.op).startswith("scan") for node in g.maker.fgraph.toposort())
+    for last in (1, 6, 200):
+        values = np.full(3, 0.2, "float32"), last
+        for one, other in zip(g(*values), f(*values), strict=True):
+            assert_close(one, other, 64)
+
+
 def time_a_loop() -> None:
     """Put events around each launch of a loop."""
     x = T.fmatrix("x")
@@ -189,6 +206,7 @@ if __name__ == "__main__":
     assert memory_info("cuda").total > 0
     train()
     loop()
+    stop_early()
     time_a_loop()
     stage_copies()
     fail_and_go_on()

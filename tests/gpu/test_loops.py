@@ -261,7 +261,6 @@ def test_what_stays_on_the_host(emu: Emulator) -> None:
     draws = T.random.RandomStream(1)
     steps = {
         "random": lambda row, h: T.tanh(h + row) * draws.normal(size=(3,), dtype="float32"),
-        "until": lambda row, h: (T.tanh(h + row), symcomp.until(h.sum() > 100)),
         "Bessel": lambda row, h: T.j0(h + row),
         "branch": lambda row, h: ifelse(T.gt(h.sum(), 0), T.tanh(h * 2), row),
         "length": lambda row, h: T.tanh(h + row) * w[: T.cast(T.abs(h[0]), "int64") % 3].sum(),

@@ -207,3 +207,30 @@ def test_events_of_cards() -> None:
     assert second.start - first.start == 2 * 10**6 == first.start - driver._clock_start + 10**6
     total = timeline.totals["cuda0", "kernel", "Dot"]
     assert (total.count, total.nanoseconds, total.nbytes) == (2, 2 * 10**6, 48)
+
+
+HOST_OPS: dict[str, Any] = {
+    "Expm": lambda x: T.slinalg.expm(x),
+    "Eig": lambda x: T.real(T.nlinalg.eig(x)[0]),
+    "Schur": lambda x: T.diagonal(T.slinalg.schur(x)[0]),
+    "Lstsq": lambda x: T.nlinalg.lstsq(x, np.ones((4, 1), "float32"))[0],
+}
+
+
+@pytest.mark.parametrize("name", HOST_OPS)
+def test_profiles_tell_copies_around_operations_of_the_host(emu: Emulator, name: str) -> None:
+    x = T.fmatrix("x")
+    inner = T.tanh(x) + T.eye(4, dtype="float32") * np.arange(1, 5, dtype="float32")
+    outputs = T.exp(HOST_OPS[name](inner) * np.float32(0.1))
+    plain = symcomp.function([x], outputs)
+    with config.change_flags(device=DEVICE):
+        f = symcomp.function([x], outputs, profile=True)
+    value = (np.arange(16, dtype="float32").reshape(4, 4) - 8) / 50
+    np.testing.assert_allclose(f(value), plain(value), rtol=1e-5)
+    (data,) = f.profile.to_dict()["functions"]
+    moved = {row["kind"]: row for row in data["device_work"] if row["kind"].startswith("to ")}
+    # The host gets the matrix and the final result; the device gets the results of the op.
+    result = plain(value).nbytes
+    assert moved["to host"]["bytes"] == 4 * 16 + result and moved["to host"]["count"] == 2
+    assert moved["to device"]["bytes"] >= value.nbytes + result
+    assert any(str(node.op).startswith(name) for node in f.maker.fgraph.toposort())
