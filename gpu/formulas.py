@@ -26,7 +26,7 @@ from symcomp.codegen.cuda.reductions import (
     stages_of,
     words_between_passes,
 )
-from symcomp.codegen.cuda.text import CudaKernel, has_text
+from symcomp.codegen.cuda.text import WARP, CudaKernel, has_text
 from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, scalar_text
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
 from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of
@@ -57,6 +57,9 @@ ENOUGH_THREADS, ENOUGH_BLOCKS = 1 << 18, 2048
 CHUNK_OF_THREAD, CHUNK_OF_BLOCK = 64, 2048
 # A thread joins the totals of the chunks of a result where threads work alone, else a block.
 MOST_OF_THREAD, MOST_OF_BLOCK = 256, 1024
+# A warp makes a result of at most so many elements where there are many results; a block has so
+# many warps.
+MOST_OF_WARP, MANY_RESULTS, WARPS = 512, 2048, 8
 # The registers of a thread that hold elements between passes, and the threads of a block.
 MOST_HELD, MOST_THREADS = 32, 1024
 
@@ -400,10 +403,14 @@ class _Reduction:
         dense = threads > 0 and self._is_dense()
         numbers = [self.results * max(chunks, 1), self.count]
         wide = needs_wide(numbers, self.arrays)
-        shape = ReductionShape(len(self.kept), len(self.reduced), threads, wide, held, dense)
+        warps = WARPS if chunks == 1 and threads == WARP and self._are_many() else 1
+        shape = ReductionShape(
+            len(self.kept), len(self.reduced), threads, wide, held, dense, warps
+        )
         if chunks == 1:
             kernel = self._kernel("whole", shape)
-            self._launch(kernel, self.arrays, [self.results, self.count], self.results)
+            units = -(-self.results // warps)
+            self._launch(kernel, self.arrays, [self.results, self.count], units)
             return
         temporaries = self._temporaries(chunks)
         size = -(-self.count // chunks)
@@ -428,9 +435,14 @@ class _Reduction:
             )
         )
 
+    def _are_many(self) -> bool:
+        """Tell whether a card has enough blocks though each of them makes several results."""
+        return self.results >= MANY_RESULTS
+
     def _team(self) -> tuple[int, int]:
         """Return the threads that make a result, and how many elements each of them holds."""
-        threads = usual = 32 if self.count <= 128 else 64 if self.count <= 512 else 256
+        of_warp = MOST_OF_WARP if self._are_many() else 128
+        threads = usual = WARP if self.count <= of_warp else 64 if self.count <= 512 else 256
         words = words_between_passes(self.nest.formula, _patterns(self.nest))
         while words and threads <= MOST_THREADS:
             held = held_for(self.count, threads)

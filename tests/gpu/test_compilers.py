@@ -78,6 +78,8 @@ def record_samples(dtype: str) -> None:
     record([x], [T.sqrt(T.abs(x)), T.log1p(x), T.floor(x), T.clip(x, 0, 1), x // 2, x % 3], a)
     record([x], [(x * 2).sum(), (x * 2).sum(0), (x * 2).max(1), x.prod(1)], a)
     record([x], [(x * 2).sum(1), (x * 2).max(1)], np.ones((2, 9000), dtype))
+    for length in (100, 500):  # many rows, which warps make
+        record([x], [T.nnet.softmax(x), x.mean(1), x.min(1)], np.ones((5000, length), dtype))
     record(
         [x, j],
         [T.nnet.softmax(x), T.log(T.nnet.softmax(x))[T.arange(40), j]],
@@ -198,15 +200,16 @@ def _bits(access: str) -> int:
     return number * int(kind[1:])
 
 
-def test_nvrtc(recorder: Recorder) -> None:
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvrtc(recorder: Recorder, arch: str) -> None:
     nvrtc = compiler.find_nvrtc()
     if nvrtc is None:
         pytest.skip("there is no NVRTC")
     record_samples("float32")
     for kernel in recorder.wanted.values():
-        assert nvrtc.compile(file_of([kernel.text]), "sm_90")[:4] == b"\x7fELF"
-    with pytest.raises(CompilerError, match="refused a kernel for sm_90"):
-        nvrtc.compile("__global__ void f() { nonsense; }", "sm_90")
+        assert nvrtc.compile(file_of([kernel.text]), arch)[:4] == b"\x7fELF"
+    with pytest.raises(CompilerError, match=f"refused a kernel for {arch}"):
+        nvrtc.compile("__global__ void f() { nonsense; }", arch)
 
 
 class Pretender:

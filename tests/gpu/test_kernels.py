@@ -1,5 +1,7 @@
 """Kernels of formulas on the emulator: dtypes, layouts, shapes; reductions and lines."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -232,3 +234,44 @@ def test_passes_over_elements_that_blocks_hold(
     for results in held:
         for one, other in zip(results, read, strict=True):
             assert_close(one, other, 0 if isinstance(emu, Emulator) else 4)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("held", [32, 0])
+@pytest.mark.parametrize("length", [33, 128, 200, 512, 513])
+def test_a_block_makes_several_short_rows(
+    emu: Emulator, monkeypatch: pytest.MonkeyPatch, dtype: str, length: int, held: int
+) -> None:
+    monkeypatch.setattr("symcomp.gpu.formulas.MOST_HELD", held)
+    x = tensor(dtype, (None, None))
+    mean = x.mean(1, keepdims=True)
+    z = [T.nnet.softmax(x * 2), (x - mean) / T.sqrt(x.var(1, keepdims=True) + 1)]
+    z += [(x * 2).sum(1), (x * 2).max(1), T.sqr(x[:, ::-1]).sum(1) + x[:, 0]]
+    value = numbers(dtype, (19, length))
+    value[1, length // 2], value[2, 0], value[18, -1] = np.nan, np.inf, -np.inf
+    f = check([x], z, [value], 16, orders=[0])
+    by_blocks = f(value)
+    monkeypatch.setattr("symcomp.gpu.formulas.MANY_RESULTS", 1)
+    for rows in (19, 16, 8, 1):
+        g = check([x], z, [value[:rows]], 16)
+        # The order of additions is that of one warp in a block, as long as this is used.
+        for one, other in zip(g(value[:rows]), by_blocks, strict=True):
+            assert_close(one, other[:rows], 0 if length <= 128 and DEVICE == "emu" else 16)
+    if isinstance(emu, Emulator):
+        plan = region_of(g).program.plans[0].plan
+        threads = {c.launch.block[0] for c in plan.calls if c.launch is not None}
+        assert (256 in threads) and (length > 512 or threads.isdisjoint({32, 64}))
+
+
+def region_of(f: Any) -> Any:
+    """Return the only region of a function."""
+    (op,) = [n.op for n in f.maker.fgraph.toposort() if hasattr(n.op, "program")]
+    return op
+
+
+def test_many_short_rows(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    value = numbers("float32", (2051, 40))
+    f = check([x], [T.nnet.softmax(x * 2), (x * 2).sum(1)], [value], 16, orders=[0])
+    launches = [c.launch for c in region_of(f).program.plans[0].plan.calls]
+    assert {(launch.grid[0], launch.block[0]) for launch in launches} == {(257, 256)}

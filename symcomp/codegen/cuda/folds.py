@@ -14,6 +14,7 @@ from symcomp.codegen.loopir.ir import (
     Accumulate,
     Accumulators,
     Convert,
+    FromFirstLane,
     FromLane,
     Get,
     Guard,
@@ -140,6 +141,10 @@ class ThreadFold:
             more = tuple(self.merge(self._get("bt", at), beside))
             found.append(Loop(Kind.UNROLLED, "warp", 1, threads // WARP, more))
         return found
+
+    def take_in_warp(self) -> list[Statement]:
+        """Make the totals of the first thread of a warp those of each of its threads."""
+        return [self._set(x, 0, FromFirstLane(self._get(x))) for x in self.letters]
 
     def finished(self) -> Value:
         """Return the result."""

@@ -85,8 +85,9 @@ template <class T, int N> INLINE void write_pack(T *to, const pack<T, N> &given)
     *(pack<T, N> *)to = given;
 }
 
-/* The value of the thread that is some lanes further in the warp; all threads of it call this. */
-template <class T> INLINE T from_lane(T x, int further)
+/* The value of the thread that is some lanes further in the warp, or of its first thread; all threads of it
+   call this. */
+template <bool of_first, class T> INLINE T exchanged(T x, int further)
 {
 #ifdef __CUEMU__
     typedef unsigned long long word;
@@ -98,10 +99,13 @@ template <class T> INLINE T from_lane(T x, int further)
     memcpy(there, &x, sizeof x);
 #pragma unroll
     for (int i = 0; i < words; i++)
-        there[i] = __shfl_down_sync(0xffffffffU, there[i], further);
+        there[i] = of_first ? __shfl_sync(0xffffffffU, there[i], 0)
+                            : __shfl_down_sync(0xffffffffU, there[i], further);
     memcpy(&x, there, sizeof x);
     return x;
 }
+template <class T> INLINE T from_lane(T x, int further) { return exchanged<false>(x, further); }
+template <class T> INLINE T from_first_lane(T x) { return exchanged<true>(x, 0); }
 
 /* Arguments: the addresses of arrays, bytes between neighbours along an axis, numbers of a formula. */
 template <int N> struct addresses {

@@ -1,7 +1,8 @@
 """Formulas that reduce, on cards.
 
 Who makes a result: a thread alone, where elements of neighbouring results are neighbours or there
-are few elements; else a block, whose threads' totals are joined, those of a warp first. Where there
+are few elements; else a block, whose threads' totals are joined, those of a warp first; or, of many
+results of not many elements, a warp, without barriers, and a block makes some at once. Where there
 are too few results for a card, each pass is cut in chunks: one kernel leaves totals of chunks,
 another, by teams again, joins them, and computes what follows. Nothing is added up in an order that
 depends on time.
@@ -16,7 +17,7 @@ from symcomp.codegen.cpu.bodies import BodyPlan
 from symcomp.codegen.cuda.elementwise import total, unravel
 from symcomp.codegen.cuda.folds import THREAD, ThreadFold
 from symcomp.codegen.cuda.held import holding_passes, passes_of, words_held
-from symcomp.codegen.cuda.text import CudaKernel, print_function
+from symcomp.codegen.cuda.text import WARP, CudaKernel, print_function
 from symcomp.codegen.loopir.ir import (
     Accumulators,
     Define,
@@ -69,6 +70,8 @@ class ReductionShape:
         every pass reads its elements from memory.
     dense : bool
         Whether the elements of a result are neighbours in all arrays that have them.
+    warps : int
+        How many results a block makes at once, each by a warp; 1: a block makes one.
     """
 
     kept: int
@@ -77,6 +80,7 @@ class ReductionShape:
     wide: bool
     held: int = 0
     dense: bool = False
+    warps: int = 1
 
 
 def whole(nest: Nest, shape: ReductionShape) -> CudaKernel:
@@ -159,6 +163,7 @@ class _Writer:
         self.arrays = len(nest.stretched)
         self.literals = nest.temporaries - self.arrays
         self.team = shape.threads > 0
+        assert shape.warps == 1 or (shape.threads == WARP and not split)
         self.moving = {a for plan in self.plans[::2] for a in plan.moving}
         self.passes = (holding_passes if shape.held else passes_of)(self.plans[::2])
 
@@ -167,7 +172,7 @@ class _Writer:
     def whole(self) -> CudaKernel:
         body = self._kept_axes()
         body += [f for fold in self.folds.values() for f in fold.declare(False)]
-        if self.team:
+        if self.team and self.shape.warps == 1:
             body += [f for fold in self.folds.values() for f in fold.declare(True)]
         values = self.nest.values
         dtypes = self.nest.formula.dtypes
@@ -178,7 +183,10 @@ class _Writer:
             folds = self._folds(stage)
             pass_ = [x for fold in folds for x in fold.start()] + self._pass(stage, 0, Var("count"))
             after = [*self._finished(folds), *self._section(stage)]
-            if self.team:
+            if self.team and self.shape.warps > 1:
+                joined = [x for fold in folds for x in (*fold.join_warp(), *fold.take_in_warp())]
+                body += [If(1, (*pass_, *joined)), If(1, tuple(after))]
+            elif self.team:
                 share = [x for fold in folds for x in fold.share()]
                 body.append(self._by_all([*pass_, *share]))
                 take = [x for fold in folds for x in fold.take(self.shape.threads)]
@@ -246,7 +254,8 @@ class _Writer:
     def _kernel(
         self, body: Sequence[Statement], stop: Index | str, numbers: tuple[str, ...], i: str = "o"
     ) -> CudaKernel:
-        kind = Kind.GRID if self.team else Kind.THREAD
+        warps = self.shape.warps
+        kind = (Kind.WARPS if warps > 1 else Kind.GRID) if self.team else Kind.THREAD
         to = Var(stop) if isinstance(stop, str) else stop
         loop = Loop(kind, i, 0, to, tuple(body))
         rank = self.shape.kept + self.shape.reduced
@@ -255,7 +264,7 @@ class _Writer:
         rows = tuple(f"step{axis}" for axis in range(rank))
         signature = Signature((*numbers, *lengths), ("data", "literals"), rows)
         arrays = len(self.nest.dtypes) - self.literals if self.split else self.arrays
-        threads = self.shape.threads if self.team else ALONE
+        threads = self.shape.threads * warps if self.team else ALONE
         function = KernelFunction("results", signature, (loop,))
         blocks = min(MOST_TOGETHER, TOGETHER // threads) if self.shape.held else 1
         return print_function(function, arrays, self.literals, threads, self.shape.wide, blocks)

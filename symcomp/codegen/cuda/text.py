@@ -54,7 +54,7 @@ class CudaKernel:
     threads : int
         Of a block.
     barriers : bool
-        Whether the threads of a block wait for one another.
+        Whether the threads of a block, or of a warp, wait for one another.
     """
 
     name: str
@@ -82,8 +82,13 @@ class _Lines(Lines):
             add(f"{indent}}}")
             add(f"{indent}__syncthreads();")
             return
+        warps = self.threads // WARP
         first = {
             Kind.GRID: ("blockIdx.x", "gridDim.x"),
+            Kind.WARPS: (
+                f"({self.integer})blockIdx.x * {warps} + threadIdx.x / {WARP}",
+                f"({self.integer})gridDim.x * {warps}",
+            ),
             Kind.THREAD: (
                 f"({self.integer})blockIdx.x * {self.threads} + threadIdx.x",
                 f"({self.integer})gridDim.x * {self.threads}",
@@ -96,6 +101,8 @@ class _Lines(Lines):
         i = s.index
         add(f"{indent}for ({self.integer} {i} = {start}; {i} < {index_text(s.stop, 4)};")
         add(f"{indent}     {i} += {step}) {{")
+        if s.kind is Kind.WARPS:
+            add(f"{indent}    const int t = threadIdx.x % {WARP};")
         self._inside(s.body, indent, add)
         add(f"{indent}}}")
 
@@ -156,7 +163,7 @@ def print_function(
         "}",
     ]
     name, text = named(lines, threads, blocks)
-    barriers = "__syncthreads" in text
+    barriers = "__syncthreads" in text or "_lane(" in text
     return CudaKernel(
         name, text, signature.numbers, arrays, literals, len(signature.strides), wide, threads,
         barriers,

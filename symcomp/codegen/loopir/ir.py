@@ -25,12 +25,13 @@ class Kind(Enum):
     PARALLEL = "shared by threads"
     GRID = "blocks of a grid"
     BLOCK = "threads of a block, which meet at barriers"
+    WARPS = "warps of a grid, each by itself"
     THREAD = "threads of a grid, each by itself"
     UNROLLED = "one after another, without a loop: their number is known"
 
 
 ANY_ORDER = (
-    Kind.INDEPENDENT, Kind.VECTOR, Kind.PARALLEL, Kind.GRID, Kind.BLOCK, Kind.THREAD,
+    Kind.INDEPENDENT, Kind.VECTOR, Kind.PARALLEL, Kind.GRID, Kind.BLOCK, Kind.WARPS, Kind.THREAD,
 )  # fmt: skip
 
 # A kernel has hundreds of these records: an explicit ``__init__`` takes a third of the time.
@@ -255,9 +256,20 @@ class FromLane:
         return self.value.dtype
 
 
+@record
+class FromFirstLane:
+    """On cards: a value of the first thread of the warp."""
+
+    value: Value
+
+    @property
+    def dtype(self) -> str:
+        return self.value.dtype
+
+
 Value: TypeAlias = (
     "Ref | Load | Get | ApplyScalar | Convert | Accumulate | Start | ZeroOrOne | Number | Primitive"
-    " | FromLane"
+    " | FromLane | FromFirstLane"
 )
 
 # -- statements

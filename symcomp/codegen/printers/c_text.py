@@ -17,6 +17,7 @@ from symcomp.codegen.loopir.ir import (
     CopyTable,
     Counter,
     Define,
+    FromFirstLane,
     FromLane,
     FunctionCall,
     Get,
@@ -400,4 +401,5 @@ _VALUES: dict[type, Callable[[Any], str]] = {
     Number: _number,
     Primitive: _primitive,
     FromLane: lambda value: f"from_lane({value_text(value.value)}, 16 >> {value.halvings.name})",
+    FromFirstLane: lambda value: f"from_first_lane({value_text(value.value)})",
 }
