@@ -18,6 +18,7 @@ from symcomp.ops.linalg.determinant import Adjugate, Det, SLogDet
 from symcomp.ops.linalg.eigen import Eig, Eigh, Eigvalsh
 from symcomp.ops.linalg.inverse import MatrixInverse, MatrixPinv
 from symcomp.ops.linalg.lstsq import Lstsq
+from symcomp.ops.linalg.pivoted_qr import PivotedQR, PivotedQRRaw
 from symcomp.ops.linalg.qr import QR, QRRaw
 from symcomp.ops.linalg.solve import Solve
 from symcomp.ops.linalg.stable_linalg import (
@@ -85,6 +86,12 @@ def _qr(op: Any, node: Apply) -> Routine:
     return Routine("qr", ("mm", "mn") if op.complete else ("mp", "pn"), square=False)
 
 
+def _pivoted_qr(op: Any, node: Apply) -> Routine:
+    """SciPy computes in the precision that is given."""
+    shapes = ("mm", "mn", "n") if op.complete else ("mp", "pn", "n")
+    return Routine("qr", shapes, square=False, option=1, wide=False)
+
+
 def _svd(op: Any, node: Apply) -> Routine:
     if op.full_matrices:
         return Routine("svd", ("mm", "p", "nn"), square=False, option=WHOLE_SIDES)
@@ -128,6 +135,8 @@ ROUTINES: dict[type, Callable[[Any, Apply], Routine | None]] = {
     Lstsq: _least_squares,
     MatrixInverse: _always(Routine("solve", ("mm",))),
     MatrixPinv: _pinv,
+    PivotedQR: _pivoted_qr,
+    PivotedQRRaw: _always(Routine("qr_raw", ("nm", "p", "n"), square=False, option=1, wide=False)),
     QR: _qr,
     QRRaw: _always(Routine("qr_raw", ("nm", "p"), square=False)),
     SingularValues: _always(Routine("svd", ("p",), square=False, option=VALUES)),

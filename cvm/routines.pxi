@@ -5,8 +5,8 @@ cdef bint lapack_is_found = False
 
 # In the order of lapack.h; of some, those of complex numbers have other names.
 LAPACK_ROUTINES = (
-    "gemm", "trsm", "trsv", "getrf", "gesv", "potrf", "posv", "sysv", "hesv", "geqrf", "orgqr",
-    "syevd", "geev", "gesdd", "gelsd",
+    "gemm", "trsm", "trsv", "getrf", "gesv", "potrf", "posv", "sysv", "hesv", "geqrf", "geqp3",
+    "orgqr", "syevd", "geev", "gesdd", "gelsd",
 )
 OF_COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
 OF_BLAS = ("gemm", "trsm", "trsv")

@@ -20,54 +20,99 @@ struct workspace {
    To ask it takes as long as to factorize a matrix of four rows. */
 static blas_int qr_workspace(blas_int n)
 {
-    return 64 * MAX(n, 1);
+    return 64 * (n + 1);
 }
 
-/* h in the order of LAPACK, which is its transpose in rows, and tau. */
+/* Factors of matrices of m rows and n columns, in place. `order`: the columns in the order that pivots
+   give them, counted from 1; or NULL, without pivots. */
+struct qr {
+    int kind;
+    blas_int m, n, length;
+    void *a, *tau, *work, *order, *reals;
+};
+
+/* `columns`: as many as `a` has room for. */
+static void prepare_qr(struct arena *arena, const struct decomposition *d, int64_t columns,
+                       struct qr *x)
+{
+    const int64_t size = size_of(d->kind);
+    *x = (struct qr){.kind = d->kind, .m = d->given[0].rows, .n = d->given[0].columns};
+    x->length = qr_workspace(columns);
+    x->a = take(arena, x->m * columns * size);
+    x->tau = take(arena, MIN(x->m, x->n) * size);
+    x->work = take(arena, x->length * size);
+    if (d->option) {
+        x->order = take_integers(arena, x->n);
+        x->reals = is_complex(d->kind) ? take(arena, 2 * x->n * real_size(d->kind)) : NULL;
+    }
+}
+
+static blas_int factor_qr(const struct qr *x)
+{
+    blas_int m = x->m, n = x->n, length = x->length, info = 0;
+    if (x->order == NULL) {
+        CALL(geqrf, GEQRF, x->kind)(&m, &n, x->a, &m, x->tau, x->work, &length, &info);
+        return info;
+    }
+    /* 0: the column may be moved. */
+    memset(x->order, 0, (size_t)n * sizeof(int64_t));
+    if (is_complex(x->kind))
+        CALL(zgeqp3, GEQP3, x->kind)
+        (&m, &n, x->a, &m, x->order, x->tau, x->work, &length, x->reals, &info);
+    else
+        CALL(dgeqp3, GEQP3, x->kind)
+        (&m, &n, x->a, &m, x->order, x->tau, x->work, &length, &info);
+    return info;
+}
+
+/* The order of the columns, counted from 0, as result `which`. */
+static void scatter_order(const struct decomposition *d, int which, int64_t i, const struct qr *x)
+{
+    for (int64_t j = 0; x->order != NULL && j < x->n; j++)
+        ((int64_t *)result_at(d, which, i))[j] = element_of(x->order, j) - 1;
+}
+
+/* h in the order of LAPACK, which is its transpose in rows, and tau. `option`: with pivots, and the
+   order of the columns. */
 static int qr_raw(const struct decomposition *d, struct arena *arena)
 {
     const int kind = d->kind;
-    const int64_t size = size_of(kind);
-    blas_int info = 0;
-    blas_int m = d->given[0].rows, n = d->given[0].columns, length = qr_workspace(n);
-    void *a = take(arena, m * n * size), *tau = take(arena, MIN(m, n) * size);
-    void *work = take(arena, length * size);
+    struct qr x;
+    prepare_qr(arena, d, d->given[0].columns, &x);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
-        gather(d, 0, i, a, m);
-        CALL(geqrf, GEQRF, kind)(&m, &n, a, &m, tau, work, &length, &info);
-        if (info)
+        gather(d, 0, i, x.a, x.m);
+        if (factor_qr(&x))
             return FAILED;
-        convert_matrix(kind, stored(d), m * n, 1, a, size, 0, result_at(d, 0, i),
+        convert_matrix(kind, stored(d), x.m * x.n, 1, x.a, size_of(kind), 0, result_at(d, 0, i),
                        size_of(stored(d)), 0);
-        scatter(d, 1, i, tau, MIN(m, n));
+        scatter(d, 1, i, x.tau, MIN(x.m, x.n));
+        scatter_order(d, 2, i, &x);
     }
     return FOUND;
 }
 
-/* q and r; how many columns q has is seen from it. */
+/* q and r; how many columns q has is seen from it. `option` as for qr_raw. */
 static int qr(const struct decomposition *d, struct arena *arena)
 {
     const int kind = d->kind;
-    const int64_t size = size_of(kind);
-    blas_int info = 0;
-    blas_int m = d->given[0].rows, n = d->given[0].columns, k = MIN(m, n), wide = d->found[0].columns;
-    blas_int length = qr_workspace(MAX(n, wide));
-    void *a = take(arena, m * MAX(n, wide) * size), *tau = take(arena, k * size);
-    void *work = take(arena, length * size);
+    blas_int info = 0, wide = d->found[0].columns;
+    struct qr x;
+    prepare_qr(arena, d, MAX(d->given[0].columns, wide), &x);
     NEEDS_MEMORY;
+    blas_int m = x.m, k = MIN(x.m, x.n);
     const struct stack *r = &d->found[1];
     for (int64_t i = 0; i < d->count; i++) {
-        gather(d, 0, i, a, m);
-        CALL(geqrf, GEQRF, kind)(&m, &n, a, &m, tau, work, &length, &info);
-        if (info)
+        gather(d, 0, i, x.a, m);
+        if (factor_qr(&x))
             return FAILED;
-        scatter(d, 1, i, a, m);
+        scatter(d, 1, i, x.a, m);
         clear_triangle(r->along, 0, r->rows, r->columns, result_at(d, 1, i), r->down);
-        CALL(orgqr, ORGQR, kind)(&m, &wide, &k, a, &m, tau, work, &length, &info);
+        scatter_order(d, 2, i, &x);
+        CALL(orgqr, ORGQR, kind)(&m, &wide, &k, x.a, &m, x.tau, x.work, &x.length, &info);
         if (info)
             return FAILED;
-        scatter(d, 0, i, a, m);
+        scatter(d, 0, i, x.a, m);
     }
     return FOUND;
 }

@@ -22,6 +22,9 @@ typedef void sysv_routine(IN, SIZES, SIZES, void *, SIZES, void *, void *, SIZES
 typedef void geqrf_routine(SIZES, SIZES, void *, SIZES, void *, void *, SIZES, SIZES);
 typedef void orgqr_routine(SIZES, SIZES, SIZES, void *, SIZES, void *, void *, SIZES, SIZES);
 /* Routines of complex numbers take memory for real ones besides. */
+typedef void dgeqp3_routine(SIZES, SIZES, void *, SIZES, void *, void *, void *, SIZES, SIZES);
+typedef void zgeqp3_routine(SIZES, SIZES, void *, SIZES, void *, void *, void *, SIZES, void *,
+                            SIZES);
 typedef void syevd_routine(IN, IN, SIZES, void *, SIZES, void *, void *, SIZES, void *, SIZES,
                            SIZES);
 typedef void heevd_routine(IN, IN, SIZES, void *, SIZES, void *, void *, SIZES, void *, SIZES,
@@ -40,8 +43,8 @@ typedef void zgelsd_routine(SIZES, SIZES, SIZES, void *, SIZES, void *, SIZES, v
                             SIZES, void *, SIZES, void *, void *, SIZES);
 
 enum routine {
-    GEMM, TRSM, TRSV, GETRF, GESV, POTRF, POSV, SYSV, HESV, GEQRF, ORGQR, SYEVD, GEEV, GESDD,
-    GELSD, ROUTINES
+    GEMM, TRSM, TRSV, GETRF, GESV, POTRF, POSV, SYSV, HESV, GEQRF, GEQP3, ORGQR, SYEVD, GEEV,
+    GESDD, GELSD, ROUTINES
 };
 
 /* The addresses, by routine and kind of numbers. */

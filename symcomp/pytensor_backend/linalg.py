@@ -80,12 +80,15 @@ def _eigvalsh(op: Any, a: Any, b: Any = None) -> Any:
 
 
 def _qr(op: Any, x: Any) -> Any:
-    if op.pivoting or op.mode == "raw":
-        return NotImplemented
+    if op.mode in ("full", "economic"):
+        mode = "complete" if op.mode == "full" else "reduced"
+        return T.linalg.qr(x, mode, pivoting=op.pivoting)
+    h, tau, *order = T.linalg.qr(x, "raw", pivoting=op.pivoting)
+    packed = T.swapaxes(h, -1, -2)
     if op.mode == "r":
         # The rows of r that are no zeros, and those below them.
-        return T.linalg.qr(x, "complete")[1]
-    return T.linalg.qr(x, {"full": "complete", "economic": "reduced"}[op.mode])
+        return [T.triu(packed), *order]
+    return [packed, tau, T.triu(packed[..., : T.shape(tau)[-1], :]), *order]
 
 
 def _svd(op: Any, x: Any) -> Any:

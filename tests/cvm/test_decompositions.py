@@ -18,6 +18,7 @@ from symcomp.ops.linalg.determinant import Adjugate, Det, SLogDet
 from symcomp.ops.linalg.eigen import Eig, Eigh, Eigvalsh
 from symcomp.ops.linalg.inverse import MatrixInverse, MatrixPinv
 from symcomp.ops.linalg.lstsq import Lstsq
+from symcomp.ops.linalg.pivoted_qr import PivotedQR, PivotedQRRaw
 from symcomp.ops.linalg.qr import QR, QRRaw
 from symcomp.ops.linalg.solve import Solve
 from symcomp.ops.linalg.stable_linalg import (
@@ -42,7 +43,10 @@ OF_SQUARE = [
     SLogDet(), StableSLogDet(), Adjugate(), Eigh("L"), Eigh("U"), Eigvalsh(True), Eigvalsh(False),
     Eig(), MatrixPinv(True), Invertible(),
 ]  # fmt: skip
-OF_ANY = [QR(), QR(True), QRRaw(), SVD(False), SVD(True), SingularValues(), MatrixPinv(False, None)]
+OF_ANY = [
+    QR(), QR(True), QRRaw(), PivotedQR(), PivotedQR(True), PivotedQRRaw(), SVD(False), SVD(True),
+    SingularValues(), MatrixPinv(False, None),
+]  # fmt: skip
 
 
 def normal(rng, shape, dtype):

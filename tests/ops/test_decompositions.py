@@ -12,7 +12,7 @@ import scipy.linalg
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.errors import DTypeError, ShapeError
+from symcomp.errors import DisconnectedInputError, DTypeError, ShapeError
 from symcomp.tests.harness import ALL_DTYPES, check
 from symcomp.tests.ops.matrix_values import (
     KINDS,
@@ -271,6 +271,97 @@ def test_qr_modes():
         L.qr(T.dmatrix(), "full")
 
 
+# -- QR with pivots
+
+
+def pivoted(x, mode):
+    """Return q, r and p of each matrix by SciPy; of an empty one what NumPy returns."""
+    q, r = np.linalg.qr(x, mode)
+    p = np.broadcast_to(np.arange(x.shape[-1]), (*x.shape[:-2], x.shape[-1])).astype(np.int64)
+    if x.size:
+        name = "economic" if mode == "reduced" else "full"
+        for place in np.ndindex(x.shape[:-2]):
+            q[place], r[place], p[place] = scipy.linalg.qr(x[place], mode=name, pivoting=True)
+    return q, r, p
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+@pytest.mark.parametrize("shape", OBLONGS, ids=str)
+def test_pivoted_qr(shape, mode, dtype):
+    k = min(shape[-2:])
+
+    def parts(q, r, p, dagger, squares):
+        rest = q[..., k:]
+        return [
+            squares(q[..., :k]), squares(r), q[..., :k] @ r[..., :k, k:], rest @ dagger(rest), p
+        ]  # fmt: skip
+
+    check(
+        lambda x: parts(*L.qr(x, mode, pivoting=True), dagger, squares),
+        normal(*shape, dtype=dtype),
+        expected=lambda x: parts(*pivoted(x, mode), adjoint, numpy_squares),
+        rtol=1e-8,
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+def test_dtypes_of_pivoted_qr(dtype):
+    x = whole_numbers(dtype)
+    v = T.as_tensor_variable(x)
+    q, r, p = (out.eval() for out in L.qr(v, pivoting=True))
+    assert q.dtype == r.dtype == L.qr(v)[0].dtype and p.dtype == np.int64
+    tolerance = 1e-2 if dtype == "float16" else 1e-4
+    np.testing.assert_allclose(q @ r, x[:, p], rtol=tolerance, atol=tolerance)
+
+
+def test_columns_of_pivoted_qr_are_in_order():
+    """Each step takes the column with the most that is orthogonal to those before."""
+    x = normal(6, 5) * [1.0, 4.0, 0.5, 3.0, 2.0]
+    v = T.dmatrix()
+    q, r, p = evaluated(L.qr(v, pivoting=True), v, x)
+    rest = x.copy()
+    for i in range(5):
+        lengths = np.linalg.norm(rest, axis=0)
+        lengths[p[:i]] = -1
+        assert p[i] == lengths.argmax()
+        np.testing.assert_allclose(abs(r[i, i]), lengths[p[i]], rtol=1e-12)
+        rest -= np.outer(q[:, i], q[:, i] @ rest)
+
+
+def test_pivoted_qr_of_lower_rank():
+    x = normal(5, 2) @ normal(2, 4)
+    v = T.dmatrix()
+    q, r, p = evaluated(L.qr(v, pivoting=True), v, x)
+    np.testing.assert_allclose(q @ r, x[:, p], atol=1e-13)
+    assert np.abs(r[2:]).max() < 1e-13 < abs(r[1, 1])
+
+
+def test_modes_of_pivoted_qr():
+    x = normal(4, 3)
+    q, r, p = pivoted(x, "reduced")
+    check(
+        lambda x: [T.abs_(L.qr(x, "r", pivoting=True)[0]), L.qr(x, "r", pivoting=True)[1]],
+        x, expected=[np.abs(r), p], rtol=1e-9, atol=1e-15,
+    )  # fmt: skip
+    (packed, tau), _, p = scipy.linalg.qr(x, mode="raw", pivoting=True)
+    expected = [packed.T, tau, p.astype(np.int64)]
+    check(
+        lambda x: L.qr(x, "raw", pivoting=True), x, expected=expected, rtol=1e-12, atol=1e-15,
+        grad=False,
+    )  # fmt: skip
+    types = [out.type.shape for out in L.qr(T.tensor("float64", shape=(7, 4, 3)), pivoting=True)]
+    assert types == [(7, 4, 3), (7, 3, 3), (7, 3)]
+    with pytest.raises(ShapeError, match=r"qr: x \(float64 vector\) has 1 axes: a matrix, or"):
+        L.qr(T.dvector(), pivoting=True)
+    v = T.dmatrix("v")
+    with pytest.raises(DisconnectedInputError, match="with respect to v of type float64 matrix"):
+        symcomp.grad(T.cast(L.qr(v, pivoting=True)[2], "float64").sum(), v)
+    with pytest.raises(NotImplementedError, match="differentiate mode='reduced' or 'complete'"):
+        symcomp.grad(L.qr(v, "raw", pivoting=True)[0].sum(), v)
+
+
 # -- least squares
 
 
@@ -366,6 +457,7 @@ def test_lstsq_errors():
         lambda x: squares(L.svd(x, False)[0]),
         partial(L.svd, compute_uv=False),
         lambda x: squares(L.qr(x)[1]),
+        lambda x: squares(L.qr(x, pivoting=True)[1]),
         lambda x: L.lstsq(x, np.array([1.0, -2.0]))[0],
     ],
 )

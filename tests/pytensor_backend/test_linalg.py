@@ -61,10 +61,26 @@ def test_other_decompositions():
         *L.svd(wide, full_matrices=False),
     ]
     compare([wide], outputs, [B[0]], atol=1e-13)
-    compare([x], [*L.qr(x, mode="full", pivoting=True)], [M[0]], fallbacks=["QR"])
     assert np.isnan(pytensor.function([x], L.cholesky(x), mode="SYMCOMP")(-P[0])).all()
     with pytest.raises(np.linalg.LinAlgError):
         pytensor.function([x], L.inv(x), mode="SYMCOMP")(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("pivoting", [False, True])
+@pytest.mark.parametrize("mode", ["full", "economic", "r", "raw"])
+def test_qr(mode, pivoting, dtype):
+    x = pt.matrix("x", dtype=dtype)
+    outputs = L.qr(x, mode=mode, pivoting=pivoting)
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    for value in (B[0], B[0].T, M[0]):
+        value = (value * (1 + 0.5j) if dtype == "complex128" else value).astype(dtype)
+        close = 1e-5 if dtype == "float32" else 1e-12
+        compare([x], outputs, [value], rtol=close, atol=close)
+    if mode in ("economic", "r") and not pivoting and dtype == "float64":
+        x = pt.tensor("x", dtype=dtype, shape=(3, 2))  # of other lengths PyTensor has no gradient
+        r = L.qr(x, mode=mode)[-1] if mode == "economic" else L.qr(x, mode=mode)
+        compare([x], pytensor.grad((r**4).sum(), x), [B[0]], atol=1e-12)
 
 
 @pytest.mark.parametrize("b_ndim", [1, 2])

@@ -21,6 +21,7 @@ from symcomp.ops.linalg.matrices import (
     square_length,
     triangle,
 )
+from symcomp.ops.linalg.pivoted_qr import PivotedQR, PivotedQRRaw
 from symcomp.ops.linalg.qr import QR, QRRaw
 from symcomp.ops.linalg.schur import QZ, Schur
 from symcomp.ops.linalg.solve import Solve
@@ -284,7 +285,7 @@ def _real(dtype: str) -> str:
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: Any, mode: str = "reduced", pivoting: bool = False) -> Any:
     """Compute the QR decomposition of each matrix.   (..., m, n) -> (..., m, k), (..., k, n), k =
     min(m, n)
 
@@ -294,12 +295,16 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         Integers count as float64.
     mode : {"reduced", "complete", "r", "raw"}
         "complete": q is (..., m, m), r (..., m, n). "r": r alone. "raw": h and tau of LAPACK.
+    pivoting : bool
+        Put the columns in an order p, int64 (..., n), in which the moduli of the diagonal of r do
+        not increase, and return p, too: ``a[:, p] = q r``.
 
     Returns
     -------
     list of TensorVariable or TensorVariable
         q and r, where the columns of q are orthonormal and r is upper triangular; or r; or h and
-        tau. The first k columns of a must be independent for the derivatives to exist.
+        tau. With ``pivoting`` p is the last of the list. The first k columns of a, after pivoting,
+        must be independent for the derivatives to exist.
 
     Raises
     ------
@@ -312,14 +317,20 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     >>> T.abs_(T.nlinalg.qr(x, "r")).eval({x: [[3, 0], [4, 0]]})
     array([[5., 0.],
            [0., 0.]])
+    >>> q, r, p = T.nlinalg.qr(x, pivoting=True)
+    >>> p.eval({x: [[1, 3], [1, 4]]})
+    array([1, 0])
     """
     a = as_tensor_variable(a)
-    if mode == "raw":
-        return [narrowed(out, a) for out in QRRaw()(a)]
-    if mode not in ("reduced", "complete", "r"):
+    if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(f"qr: mode={mode!r} must be 'reduced', 'complete', 'r' or 'raw'")
-    q, r = (narrowed(out, a) for out in QR(mode == "complete")(a))
-    return r if mode == "r" else [q, r]
+    if mode == "raw":
+        return [narrowed(out, a) for out in (PivotedQRRaw() if pivoting else QRRaw())(a)]
+    decompose = (PivotedQR if pivoting else QR)(mode == "complete")
+    found = [narrowed(out, a) for out in decompose(a)]
+    if mode == "r":
+        return found[1:] if pivoting else found[1]
+    return found
 
 
 def schur(a: Any, output: str = "real", sort: str | None = None) -> list[TensorVariable]:
