@@ -18,6 +18,7 @@ from symcomp.pytensor_backend import (  # noqa: E402
     scalar,
     scan,
     shape,
+    signal,
 )
 from symcomp.pytensor_backend.dispatch import translate  # noqa: E402
 from symcomp.pytensor_backend.linker import SymcompLinker  # noqa: E402
@@ -36,5 +37,5 @@ register()
 __all__ = [
     "SYMCOMP", "SymcompLinker", "cfunc", "compiled_of", "control", "fallbacks", "function_of",
     "indexing", "linalg", "profiled", "random", "random_vectors", "scalar", "scan", "shape",
-    "translate",
+    "signal", "translate",
 ]  # fmt: skip

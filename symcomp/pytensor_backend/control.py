@@ -1,4 +1,4 @@
-"""Conditions, checks, and ops that are graphs."""
+"""Conditions, checks, printing, and ops that are graphs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import Any
 
 from pytensor.compile.builders import OpFromGraph
 from pytensor.conditional.op import IfElse, LazyIfElse
+from pytensor.printing import Print
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.blockwise import OpWithCoreShape
 
 import symcomp.tensor as T
+from symcomp.core.record import record
 from symcomp.ops.control.conditions import IfElse as Choice
+from symcomp.ops.control.debugging import Print as Printed
 from symcomp.pytensor_backend.dispatch import graph_of, translate
 from symcomp.pytensor_backend.types import is_tensor
 
@@ -48,3 +51,20 @@ def _check(op: Any, node: Any, x: Any, *conditions: Any) -> Any:
     if not is_tensor(node.inputs[0].type):
         return NotImplemented
     return T.Assert(op.msg, op.exc_type)(x, *conditions)
+
+
+@record
+class PrintBy:
+    """Shows a value as one of PyTensor's ``Print`` does."""
+
+    op: Print
+
+    def __call__(self, printed: Printed, value: Any) -> None:
+        self.op.global_fn(self.op, value)
+
+
+@translate.register(Print)
+def _print(op: Any, node: Any, x: Any) -> Any:
+    if not is_tensor(node.inputs[0].type):
+        return NotImplemented
+    return Printed(op.message, op.attrs, PrintBy(op))(x)

@@ -14,6 +14,8 @@ from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax, XLog1PY, XLo
 
 import symcomp.tensor as T
 from symcomp.ops.convert import cast_to
+from symcomp.ops.reductions.reduce import REDUCTIONS as BY_NAME
+from symcomp.ops.reductions.reduce import Reduce
 from symcomp.pytensor_backend.dispatch import graph_of, translate
 from symcomp.pytensor_backend.loops import scalar_loop
 
@@ -128,11 +130,14 @@ def _dimshuffle(op: Any, node: Any, x: Any) -> Any:
 # -- reductions
 
 
-def _bits(function: Row, whole: Row) -> Row:
-    """Return a reduction of truth values alone."""
+def _bits(name: str, of_truths: Row | None = None) -> Row:
+    """Return a reduction of bits, with the function for truth values if it has one of its own."""
 
     def row(x: Any, axes: Any, out: str) -> Any:
-        return whole(x, axis=axes) if x.dtype == "bool" or out == "bool" else NotImplemented
+        x = cast_to(x, out)
+        if out == "bool" and of_truths is not None:
+            return of_truths(x, axis=axes)
+        return Reduce(BY_NAME[name], axes)(x)
 
     return row
 
@@ -154,8 +159,9 @@ REDUCTIONS: dict[type, Row] = {
     MulWithoutZeros: _without_zeros,
     ps.Maximum: lambda x, axes, out: T.max(x, axis=axes),
     ps.Minimum: lambda x, axes, out: T.min(x, axis=axes),
-    ps.AND: _bits(T.and_, T.all),
-    ps.OR: _bits(T.or_, T.any),
+    ps.AND: _bits("bitwise_and", T.all),
+    ps.OR: _bits("bitwise_or", T.any),
+    ps.XOR: _bits("bitwise_xor"),
 }
 
 

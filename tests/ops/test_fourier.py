@@ -5,6 +5,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.tests.harness import ALL_DTYPES, check
 
@@ -90,6 +91,15 @@ def test_lengths_may_be_variables():
         z, y = f(value, length)
         np.testing.assert_allclose(z, np.fft.fft(value, length), atol=1e-12)
         np.testing.assert_allclose(y, np.fft.irfft(np.fft.fft(value), length), atol=1e-12)
+
+
+def test_lengths_that_are_those_of_the_tensor_copy_nothing():
+    x = T.dmatrix("x")
+    n, m = T.shape_i(x, 0), T.shape_i(x, 1)
+    for z in (F.rfftn(x, (m,), (1,)), F.fftn(x, (n, m))):
+        names = [type(node.op).__name__ for node in toposort([z])]
+        assert not any("Subtensor" in name for name in names), names
+        assert z.eval({x: np.eye(2, 4)}).shape[0] == 2
 
 
 def test_a_vector_says_the_lengths():

@@ -150,11 +150,21 @@ def test_reductions_with_nan_and_without_elements():
     compare([x], outputs, [np.array([[1.0, np.nan], [3.0, 2.0]])])
     compare([x], [x.sum(0), x.prod(), x.sum()], [np.zeros((0, 3))])
     compare([x], pt.prod(x, axis=0, no_zeros_in_input=True), [np.array([[1.0, 0.0], [3.0, 2.0]])])
-    bits = pt.lmatrix("bits")
-    compare(
-        [bits], CAReduce(ps.or_, axis=0)(bits), [np.array([[1, 2], [4, 2]])],
-        fallbacks=["CAReduce[OR]"],
-    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64"])
+@pytest.mark.parametrize("axis", [None, (0,), (0, 2)], ids=str)
+@pytest.mark.parametrize("scalar", [ps.and_, ps.or_, ps.xor], ids=str)
+def test_reductions_of_bits(scalar, axis, dtype):
+    x = pt.tensor3("x", dtype=dtype)
+    outputs = [CAReduce(scalar, axis=axis)(x)]
+    if dtype != "bool":
+        outputs.append(CAReduce(scalar, axis=axis, acc_dtype="int64")(x))
+    values = np.random.default_rng(4).integers(0, 127, (2, 3, 4)).astype(dtype)
+    if dtype == "int8":
+        values[0] -= 100
+    for value in (values, values[::-1, :, ::2], values[:, :1], values[:0], values[..., :0]):
+        compare([x], outputs, [value])
 
 
 def test_functions_of_axes():

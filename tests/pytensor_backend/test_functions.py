@@ -16,9 +16,11 @@ from pytensor.compile.io import In, Out  # noqa: E402
 from pytensor.compile.mode import Mode, get_mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
 from pytensor.graph.op import Op  # noqa: E402
+from pytensor.printing import Print  # noqa: E402
 
 import symcomp.pytensor_backend as backend  # noqa: E402
 from symcomp.pytensor_backend import versions  # noqa: E402
+from symcomp.tests.pytensor_backend.compare import compare  # noqa: E402
 
 
 def function(*args, **kwargs):
@@ -266,3 +268,19 @@ def test_versions(monkeypatch):
     with pytest.raises(ImportError, match="needs nowhere"):
         monkeypatch.setitem(versions.SERIES, "nowhere", "1.0")
         versions.check_version("nowhere", required=True)
+
+
+def test_print(capsys):
+    x, n = pt.dvector("x"), pt.lscalar("n")
+    shown = Print("x is", attrs=("__str__", "shape"))(x)
+    last = Print("", global_fn=lambda op, value: print("ends with", value[-1]))(shown * n)
+    compare([x, n], [last.sum(), pytensor.grad(last.sum(), x)], [np.array([1.0, 2.0]), np.int64(3)])
+    capsys.readouterr()
+    f = pytensor.function([x, n], last.sum(), mode="SYMCOMP")
+    for k in range(4):
+        assert f([1.0, 2.0 + k], 2) == 6 + 2 * k
+        wanted = f"x is __str__ = [1. {2 + k}.]\nx is shape = (2,)\nends with {4.0 + 2 * k}\n"
+        assert capsys.readouterr().out == wanted
+    folded = pytensor.function([], Print("once a call")(pt.constant(2.0)) + 1, mode="SYMCOMP")
+    assert [float(folded()) for _ in range(3)] == [3.0] * 3
+    assert capsys.readouterr().out == "once a call __str__ = 2.0\n" * 3

@@ -17,7 +17,7 @@ from symcomp.ops.fourier.transforms import Fourier, InverseRealFourier, RealFour
 from symcomp.ops.indexing.subtensors import set_subtensor
 from symcomp.ops.shapes.filled import zeros
 from symcomp.ops.shapes.joining import stack
-from symcomp.ops.shapes.shape import normalize_axis, shape_tuple
+from symcomp.ops.shapes.shape import ShapeI, normalize_axis, shape_tuple
 
 # For each norm, the exponents of 1 / n in the factors of transforms and inverse transforms.
 NORMS = {None: (0.0, 1.0), "backward": (0.0, 1.0), "ortho": (0.5, 0.5), "forward": (1.0, 0.0)}
@@ -307,11 +307,11 @@ def _axes(name: str, x: TensorVariable, s: list[Any] | None, axes: Any) -> tuple
 def _complex_transform(
     name: str, x: Any, s: Lengths, axes: Any, norm: Any, inverse: bool
 ) -> TensorVariable:
-    x = as_complex(x)
+    x = as_tensor_variable(x)
     lengths = _lengths(name, s)
     places = _axes(name, x, lengths, axes)
     power = _powers(name, norm, NORMS)[inverse]
-    x = _resized(x, lengths, places)
+    x = as_complex(_resized(x, lengths, places))
     return _scaled(Fourier(places, inverse)(x), [shape_tuple(x)[a] for a in places], power)
 
 
@@ -339,11 +339,17 @@ def _scaled(z: TensorVariable, lengths: Sequence[Any], power: float) -> TensorVa
     return z * cast_to(scale, dtypes.real_part(z.dtype))
 
 
+def _is_length(n: Any, x: TensorVariable, axis: int) -> bool:
+    """Tell whether ``n`` is written as the length of this axis."""
+    owner = getattr(n, "owner", None)
+    return owner is not None and owner.op == ShapeI(axis) and owner.inputs[0] is x
+
+
 def _resized(x: TensorVariable, s: list[Any] | None, axes: tuple[int, ...]) -> TensorVariable:
     """Cut ``x``, or pad it with zeros, to the lengths ``s`` along ``axes``."""
     for n, axis in zip(s or (), axes[: len(s or ())], strict=True):
         old = x.type.shape[axis]
-        if isinstance(n, int) and old == n:
+        if (isinstance(n, int) and old == n) or _is_length(n, x, axis):
             continue
         before = [slice(None)] * axis
         x = x[(*before, slice(None, n))]
