@@ -6,7 +6,7 @@ which treats infinities like other numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from symcomp.codegen.functions.c_scalars import COMPLEX
 from symcomp.codegen.loops.axis_functions import Pattern
 from symcomp.core.record import record
+from symcomp.gpu.complex_functions import OF_COMPLEX, Rule, powers
 from symcomp.gpu.formulas import (
     NestSequence,
     dropped,
@@ -35,27 +36,51 @@ Pair = tuple[Value, Value]
 
 @record
 class ComplexNests:
-    """A formula of complex numbers, and the nests of one that computes the parts of its results."""
+    """A formula of complex numbers, and the nests of one that computes the parts of its results.
+
+    Attributes
+    ----------
+    formula : Formula
+    patterns : tuple of tuple of bool
+        Of its inputs.
+    nests : NestSequence
+    known : tuple of Literal or None
+        Of each input, its number if it is known: the nests do not take it.
+    """
 
     formula: Formula
     patterns: tuple[Pattern, ...]
     nests: NestSequence
+    known: tuple[Literal | None, ...]
 
 
 @cache
-def complex_nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> ComplexNests | None:
+def complex_nests_for(
+    formula: Formula, patterns: tuple[Pattern, ...], known: tuple[Literal | None, ...] = ()
+) -> ComplexNests | None:
     """Return how a formula of complex numbers is computed; None if something in it has no kernel on
     devices.
+
+    Parameters
+    ----------
+    formula : Formula
+    patterns : tuple of tuple of bool
+        Of its inputs.
+    known : tuple of Literal or None, optional
+        Of each input, its number if it is a constant.
     """
     if formula.tables or not patterns:
         return None
-    split = _Parts(formula).split()
+    known = known or (None,) * len(patterns)
+    split = _Parts(formula, known).split()
     if split is None:
         return None
-    given = zip(formula.inputs, patterns, strict=True)
-    of_parts = tuple(p for dtype, p in given for _ in range(1 + (dtype in COMPLEX)))
+    given = zip(formula.inputs, patterns, known, strict=True)
+    of_parts = tuple(
+        p for dtype, p, number in given if number is None for _ in range(1 + (dtype in COMPLEX))
+    )
     nests = nests_for(split, of_parts)
-    return None if nests is None else ComplexNests(formula, patterns, nests)
+    return None if nests is None else ComplexNests(formula, patterns, nests, known)
 
 
 def plan_complex(
@@ -71,7 +96,8 @@ def plan_complex(
         z = planner.new(formula.dtypes[result.value], shape)
         found.append(dropped(z, result.dropped))
         targets += parts_of_complex(z)
-    given = [part for x in operands for part in parts_of_complex(x)]
+    taken = [x for x, number in zip(operands, made.known, strict=True) if number is None]
+    given = [part for x in taken for part in parts_of_complex(x)]
     plan_formula(planner, made.nests, given, targets)
     return found
 
@@ -83,8 +109,8 @@ class _Parts:
     function ``second`` stretches it.
     """
 
-    def __init__(self, formula: Formula) -> None:
-        self.formula = formula
+    def __init__(self, formula: Formula, known: Sequence[Literal | None]) -> None:
+        self.formula, self.known = formula, known
         self.inputs: list[str] = []
         self.literals: list[Literal] = []
         self.steps: list[tuple[Any, tuple[Value, ...], str]] = []
@@ -92,15 +118,10 @@ class _Parts:
 
     def split(self) -> Formula | None:
         """Return the formula; None if a function of complex numbers is not among those here."""
-        for dtype in self.formula.inputs:
-            self.found.append(self._inputs(dtype))
-        for literal in self.formula.literals:
-            value = literal.array
-            self.found.append(
-                (self._literal(value.real), self._literal(value.imag))
-                if literal.dtype in COMPLEX
-                else self._literal(value)
-            )
+        for dtype, number in zip(self.formula.inputs, self.known, strict=True):
+            found = self._inputs(dtype) if number is None else self._number(number)
+            self.found.append(found)
+        self.found += map(self._number, self.formula.literals)
         for step in self.formula.steps:
             made = self._step(step)
             if made is None:
@@ -114,6 +135,12 @@ class _Parts:
         self.inputs += parts
         found = [("input", first + i) for i in range(len(parts))]
         return tuple(found) if len(found) == 2 else found[0]
+
+    def _number(self, literal: Literal) -> Any:
+        value = literal.array
+        if literal.dtype not in COMPLEX:
+            return self._literal(value)
+        return self._literal(value.real), self._literal(value.imag)
 
     def _literal(self, value: Any) -> Value:
         self.literals.append(Literal.of(value))
@@ -211,9 +238,6 @@ def _is_pair(value: Any) -> bool:
 
 
 # -- functions of complex numbers: each is given values or pairs, and the dtype of the result
-
-Rule = Callable[[_Parts, Sequence[Any], str], Any]
-
 
 def _each(name: str) -> Rule:
     """Return the rule of a function that is one of each part."""
@@ -335,5 +359,5 @@ _OF_COMPLEX: dict[str, Rule] = {
     "identity": _each("identity"), "neg": _each("neg"), "sub": _each("sub"), "add": _add,
     "mul": _mul, "sqr": _sqr, "true_div": _div, "reciprocal": _reciprocal, "conj": _conj,
     "real": _real, "imag": _imag, "complex": _complex, "cast": _cast, "second": _second,
-    "switch": _switch, "abs": _abs, "angle": _angle,
+    "switch": _switch, "abs": _abs, "angle": _angle, "pow": powers(_mul, _reciprocal), **OF_COMPLEX,
 }  # fmt: skip

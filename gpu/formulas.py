@@ -57,8 +57,8 @@ ENOUGH_THREADS, ENOUGH_BLOCKS = 1 << 18, 2048
 CHUNK_OF_THREAD, CHUNK_OF_BLOCK = 64, 2048
 # A thread joins the totals of the chunks of a result where threads work alone, else a block.
 MOST_OF_THREAD, MOST_OF_BLOCK = 256, 1024
-# A warp makes a result of at most so many elements where there are many results; a block has so
-# many warps.
+# From MANY_RESULTS on, a warp makes a result of at most MOST_OF_WARP elements, and a block has
+# WARPS warps.
 MOST_OF_WARP, MANY_RESULTS, WARPS = 512, 2048, 8
 # The registers of a thread that hold elements between passes, and the threads of a block.
 MOST_HELD, MOST_THREADS = 32, 1024

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.codegen.functions.c_scalars import COMPLEX
-from symcomp.core.node import Apply
+from symcomp.core.node import Apply, Constant
 from symcomp.cvm.kernels import FORMULAS, formula_of
 from symcomp.gpu.complex_formulas import ComplexNests, complex_nests_for, plan_complex
 from symcomp.gpu.formulas import nests_for, plan_formula
@@ -16,6 +16,7 @@ from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
 from symcomp.gpu.kernels.sorting import plan_search, plan_sort
 from symcomp.gpu.lowerings.contract import DeviceLowering, all_but
 from symcomp.gpu.planner import Planner
+from symcomp.ops.formulas.formula import Literal
 from symcomp.ops.reductions.cumulative import CumOp
 from symcomp.ops.reductions.reduce import ArgReduce
 from symcomp.ops.sorting.sort import Argsort, SearchSorted, Sort
@@ -29,8 +30,16 @@ def _formula_nests(node: Apply) -> Any:
     if formula is None:
         return None
     patterns = tuple(x.type.broadcastable for x in node.inputs)
-    is_complex = any(dtype in COMPLEX for dtype in formula.dtypes)
-    return complex_nests_for(formula, patterns) if is_complex else nests_for(formula, patterns)
+    if not any(dtype in COMPLEX for dtype in formula.dtypes):
+        return nests_for(formula, patterns)
+    known = [Literal.of(x.data) if _is_number(x) else None for x in node.inputs]
+    if None not in known:
+        known[0] = None  # a formula takes an array
+    return complex_nests_for(formula, patterns, tuple(known))
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, Constant) and x.data.size == 1
 
 
 def _has_nests(node: Apply) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -9,6 +10,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import gpu
 from symcomp.codegen.functions.c_scalars import COMPLEX
+from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.gpu.array import DeviceArray
 from symcomp.gpu.complex_formulas import complex_nests_for
@@ -87,5 +89,129 @@ def test_literals_are_computed_before() -> None:
 
 
 def test_functions_without_parts_stay_on_the_host() -> None:
-    formula = Formula(("complex64",), (), (Step(ROWS["exp"](), (0,), "complex64"),), (Result(1),))
+    step = Step(ROWS["arctanh"](), (0,), "complex64")
+    formula = Formula(("complex64",), (), (step,), (Result(1),))
     assert complex_nests_for(formula, ((False,),)) is None
+
+
+FUNCTIONS: dict[str, Any] = {
+    "exp": mpmath.exp, "exp2": lambda z: mpmath.exp(mpmath.log(2) * z), "expm1": mpmath.expm1,
+    "log": mpmath.log, "log2": lambda z: mpmath.log(z) / mpmath.log(2),
+    "log10": lambda z: mpmath.log(z) / mpmath.log(10), "log1p": lambda z: mpmath.log(1 + z),
+    "sqrt": mpmath.sqrt, "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan,
+    "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh, "sgn": mpmath.sign,
+}  # fmt: skip
+# Numbers near zeros and poles, on axes, where parts overflow, and where they are subnormal.
+SIZES = (1e-30, 1e-9, 1e-3, 0.3, 1.0, 1.5707963, 3.1415927, 12.0, 40.0, 87.5, 90.0)
+
+
+def grid_of(dtype: str) -> np.ndarray:
+    part = COMPLEX[dtype]
+    sizes = [*SIZES, *([709.5, 711.0] if part == "float64" else [])]
+    line = np.array([0.0, *sizes, *(-s for s in sizes)], part)
+    near = 1 + np.array([1e-4, -1e-4, 1e-7, 0], part)
+    around = np.exp(1j * np.linspace(0, 6, 13)).astype(dtype)
+    return np.concatenate([
+        (line[:, None] + 1j * line[None]).reshape(-1), (near[:, None] * around).reshape(-1),
+        (near[:, None] - 1 + 1j * near[None] - 1j).reshape(-1),
+    ]).astype(dtype)  # fmt: skip
+
+
+def computed(name: str, given: np.ndarray) -> np.ndarray:
+    """Return a function of complex numbers, as a device computes it."""
+    z = T.vector("z", dtype=given.dtype.name)
+    f = symcomp.function([z], gpu.to_gpu(getattr(T, name)(gpu.to_gpu(z, DEVICE)), DEVICE))
+    assert not ops_on_host(f)
+    return np.asarray(f(given).get())
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_beside_exact_ones(emu: Driver, name: str, dtype: str) -> None:
+    given = grid_of(dtype)
+    found = computed(name, given)
+    eps, largest = np.finfo(dtype).eps, float(np.finfo(dtype).max)
+    with mpmath.workdps(50):
+        for z, got in zip(given, found, strict=True):
+            at = mpmath.mpc(float(z.real), float(z.imag))
+            if at == 0 and name.startswith("log") and name != "log1p":
+                assert got.real == -np.inf and got.imag == 0
+                continue
+            if name == "log1p" and at == -1:
+                assert got.real == -np.inf
+                continue
+            wanted = FUNCTIONS[name](at)
+            size = abs(wanted)
+            if size > largest * 0.99:
+                continue
+            gap = abs(mpmath.mpc(float(got.real), float(got.imag)) - wanted)
+            # Steps: an argument is rounded once where it is multiplied, which counts |z| times.
+            units = 16 if name != "exp2" else 16 + 2 * float(abs(at))
+            least = float(np.finfo(dtype).smallest_subnormal) * 16
+            assert gap <= units * eps * size + least, (name, z, got, complex(wanted))
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_functions_of_what_is_not_finite(emu: Driver, dtype: str) -> None:
+    """Where NumPy's results are finite or infinite, and no NaN is an argument, they are the same."""
+    some = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf]
+    grid = np.array([complex(a, b) for a in some for b in some]).astype(dtype)
+    for name in ("exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "tanh", "sgn"):
+        found = computed(name, grid)
+        with np.errstate(all="ignore"):
+            wanted = getattr(np, {"sgn": "sign"}.get(name, name))(grid)
+        for part in (np.real, np.imag):
+            is_known = ~np.isnan(part(wanted))
+            one, other = part(found)[is_known], part(wanted)[is_known]
+            # No sign is defined where both parts of the argument are infinite.
+            both = (np.isinf(grid.real) & np.isinf(grid.imag))[is_known] & np.isinf(other)
+            one, other = np.where(both, abs(one), one), np.where(both, abs(other), other)
+            bound = 64 * np.finfo(dtype).eps
+            np.testing.assert_allclose(one, other, rtol=bound, atol=bound, err_msg=name)
+    nans = np.array([complex(np.nan, 1), complex(2, np.nan), complex(np.nan, np.nan)], dtype)
+    for name in FUNCTIONS:
+        assert np.isnan(computed(name, nans)).all(), name
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_roots_keep_the_sign_of_zero(emu: Driver, dtype: str) -> None:
+    given = np.array([-4, -4, 4, 4, 0, 0], dtype)
+    given.imag[:] = [0.0, -0.0, 0.0, -0.0, -0.0, 0.0]
+    found = computed("sqrt", given)
+    np.testing.assert_array_equal(found, np.sqrt(given))
+    np.testing.assert_array_equal(np.signbit(found.imag), np.signbit(given.imag))
+    large = np.array([1, 1j, 1 + 1j, -1 + 1j]) * float(np.finfo(dtype).max)
+    small = np.array([1, 1j, 1 + 1j, -1 + 1j]) * float(np.finfo(dtype).smallest_subnormal)
+    for values in (large.astype(dtype), small.astype(dtype)):
+        root = computed("sqrt", values)
+        wanted = np.sqrt(values.astype("clongdouble")).astype(dtype)
+        np.testing.assert_allclose(root, wanted, rtol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_powers_and_comparisons(emu: Driver, dtype: str) -> None:
+    z, w = T.matrix("z", dtype=dtype), T.matrix("w", dtype=dtype)
+    real = T.matrix("x", dtype=COMPLEX[dtype])
+    outputs = [
+        z**2, z**3, z**-1, z**-4, z**7, z**0.5, z**1.7, z ** (0.5 + 2j), 1 / T.sqr(z),
+        T.switch(T.eq(z, w), z, w * 2), T.switch(T.neq(z, real), z, w * 2), T.exp(z) * w,
+        T.switch(T.isnan(z), 0, z), T.switch(T.isinf(w), 0, z), T.real(T.exp(1j * real)),
+    ]  # fmt: skip
+    first = numbers(3, 4, dtype=dtype)
+    second = first.copy()
+    second[0, 0] = 2 - 1j
+    for some in (outputs[:8], outputs[8:]):
+        with config.change_flags(on_unused_input="ignore"):
+            check([z, w, real], some, [first, second, first.real], 64, orders=[0], on_host=True)
+    # An exponent that is no literal is computed on the host.
+    f = symcomp.function([z, w], gpu.to_gpu(z, DEVICE) ** w)
+    assert ops_on_host(f)
+    np.testing.assert_allclose(f(first, first), first**first, rtol=64 * np.finfo(dtype).eps)
+
+
+def test_gradients_of_functions(emu: Driver) -> None:
+    x, y = T.dvectors("x", "y")
+    z = T.complex(x, y)
+    cost = sum(abs(f(z)).sum() for f in (T.exp, T.sin, T.tanh, T.sqrt, T.log))
+    values = [array(5, dtype="float64") + 1.5, array(6, dtype="float64")[1:]]
+    check([x, y], symcomp.grad(cost, [x, y]), values, 256, orders=[0], on_host=True)
