@@ -165,8 +165,12 @@ def _log1p(f: Any, given: Sequence[Any], dtype: str) -> Any:
 
 
 def _sqrt(f: Any, given: Sequence[Any], dtype: str) -> Any:
-    """Take the root of half the length and the real part, which are added, and divide by it."""
     r, a, b = _parts(f, given, dtype)
+    return _root(r, a, b)
+
+
+def _root(r: _Real, a: Any, b: Any) -> tuple[Any, Any]:
+    """Take the root of half the length and the real part, which are added, and divide by it."""
     x, y = r("abs", a), r("abs", b)
     large = r("maximum", x, y)
     # Powers of 4, so that roots of the factors are exact: no length overflows or loses digits.
@@ -273,8 +277,113 @@ def _tan(f: Any, given: Sequence[Any], dtype: str) -> Any:
     return imaginary, r("neg", real)
 
 
+# -- inverse functions, by W. Kahan: Branch cuts for complex elementary functions (1987)
+
+
+def _roots_beside_one(r: _Real, a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the roots of 1 - z and of 1 + z."""
+    return _root(r, r("sub", 1, a), r("neg", b)), _root(r, r("add", 1, a), b)
+
+
+def _direction(r: _Real, a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Return whether a number is infinite, and its direction then: parts of 1, -1, 0 or NaN."""
+    are_endless = [r.test("eq", r("abs", x), float("inf")) for x in (a, b)]
+    u, v = (
+        r.choose(is_endless, r.with_sign(1, x), r("mul", x, 0))
+        for x, is_endless in zip((a, b), are_endless, strict=True)
+    )
+    return r.test("or_", *are_endless), u, v
+
+
+def _arcsin_of(r: _Real, a: Any, b: Any) -> tuple[Any, Any]:
+    """Return arcsin(a + i b)."""
+    (c, d), (x, y) = _roots_beside_one(r, a, b)
+    below = r("sub", r("mul", c, x), r("mul", d, y))
+    imaginary = r("arcsinh", r("sub", r("mul", c, y), r("mul", d, x)))
+    is_endless, u, v = _direction(r, a, b)
+    return (
+        r("arctan2", r.choose(is_endless, u, a), r.choose(is_endless, r("abs", v), below)),
+        r.choose(is_endless, r.with_sign(float("inf"), b), imaginary),
+    )
+
+
+def _arcsin(f: Any, given: Sequence[Any], dtype: str) -> Any:
+    r, a, b = _parts(f, given, dtype)
+    return _arcsin_of(r, a, b)
+
+
+def _arcsinh(f: Any, given: Sequence[Any], dtype: str) -> Any:
+    """Return -i arcsin(i z)."""
+    r, a, b = _parts(f, given, dtype)
+    real, imaginary = _arcsin_of(r, r("neg", b), a)
+    return imaginary, r("neg", real)
+
+
+def _arccos(f: Any, given: Sequence[Any], dtype: str) -> Any:
+    r, a, b = _parts(f, given, dtype)
+    (c, d), (x, y) = _roots_beside_one(r, a, b)
+    is_endless, u, v = _direction(r, a, b)
+    real = r("mul", 2, r("arctan2", c, x))
+    real = r.choose(is_endless, r("arctan2", r("abs", v), u), real)
+    imaginary = r("arcsinh", r("sub", r("mul", x, d), r("mul", y, c)))
+    return real, r.choose(is_endless, r("neg", r.with_sign(float("inf"), b)), imaginary)
+
+
+def _arccosh(f: Any, given: Sequence[Any], dtype: str) -> Any:
+    r, a, b = _parts(f, given, dtype)
+    c, d = _root(r, r("sub", a, 1), b)
+    x, y = _root(r, r("add", a, 1), b)
+    is_endless, u, v = _direction(r, a, b)
+    real = r("arcsinh", r("add", r("mul", c, x), r("mul", d, y)))
+    imaginary = r("mul", 2, r("arctan2", d, x))
+    return (
+        r.choose(is_endless, float("inf"), real),
+        r.choose(is_endless, r("arctan2", v, u), imaginary),
+    )
+
+
+def _arctanh_of(r: _Real, a: Any, b: Any) -> tuple[Any, Any]:
+    """Return arctanh(a + i b)."""
+    x, size = r("abs", a), r("hypot", a, b)
+    # Far numbers z give 1 / z, and a quarter of a turn.
+    is_far = r.test("gt", size, float(r.limits.eps) ** -0.5)
+    x = r.choose(is_far, 2, x)
+    y = r.choose(is_far, 2, r("abs", b))
+    rest = r("hypot", r("sub", 1, x), y)
+    is_pole = r.test("lt", rest, 0.1)  # the square of the distance may be subnormal
+    below = r.choose(is_pole, 1, rest)
+    usual = r("true_div", r("true_div", r("mul", 4, x), below), below)
+    usual = r("mul", 0.25, r("log1p", usual))
+    beside = r("sub", r("log", r("hypot", r("add", 1, x), y)), r("log", rest))
+    real = r.choose(is_pole, r("mul", 0.5, beside), usual)
+    turn = r("sub", r("mul", r("sub", 1, x), r("add", 1, x)), r("mul", y, y))
+    imaginary = r("mul", 0.5, r("arctan2", r("mul", 2, y), turn))
+    scale = r.choose(is_far, size, 1)
+    u, v = (r("true_div", r("true_div", r("abs", p), scale), scale) for p in (a, b))
+    is_endless = r.test("eq", size, float("inf"))
+    u, v = (r.choose(is_endless, 0, p) for p in (u, v))
+    real = r.choose(is_far, u, real)
+    imaginary = r.choose(is_far, r("sub", float(np.pi / 2), v), imaginary)
+    return r.with_sign(real, a), r.with_sign(imaginary, b)
+
+
+def _arctanh(f: Any, given: Sequence[Any], dtype: str) -> Any:
+    r, a, b = _parts(f, given, dtype)
+    return _arctanh_of(r, a, b)
+
+
+def _arctan(f: Any, given: Sequence[Any], dtype: str) -> Any:
+    """Return -i arctanh(i z)."""
+    r, a, b = _parts(f, given, dtype)
+    real, imaginary = _arctanh_of(r, r("neg", b), a)
+    return imaginary, r("neg", real)
+
+
+# -- signs, powers and tests
+
+
 def _sgn(f: Any, given: Sequence[Any], dtype: str) -> Any:
-    """Return z / |z|; 0 for 0. Of an infinite number it is the direction of its infinite part."""
+    """Return z / |z|, 0 for 0; the direction of the infinite part if z has one."""
     r, a, b = _parts(f, given, dtype)
     infinite = float("inf")
     size, is_tall = r("hypot", a, b), r.test("eq", r("abs", b), infinite)
@@ -368,7 +477,9 @@ OF_COMPLEX: dict[str, Rule] = {
     "exp": _exp, "exp2": _exp2, "expm1": _expm1, "log": _log, "log2": _log_of_base(2),
     "log10": _log_of_base(10), "log1p": _log1p, "sqrt": _sqrt, "sin": _sin, "cos": _cos,
     "tan": _tan, "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sgn": _sgn,
-    "eq": _of_both("eq", "and_"), "neq": _of_both("neq", "or_"),
+    "arcsin": _arcsin, "arccos": _arccos, "arctan": _arctan, "arcsinh": _arcsinh,
+    "arccosh": _arccosh, "arctanh": _arctanh, "eq": _of_both("eq", "and_"),
+    "neq": _of_both("neq", "or_"),
     "isnan": _of_both("isnan", "or_"), "isinf": _of_both("isinf", "or_"),
     "isfinite": _of_both("isfinite", "and_"),
 }  # fmt: skip

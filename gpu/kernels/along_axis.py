@@ -166,17 +166,15 @@ def running_kernel(given: str, dtype: str, adds: bool, rank: int) -> CudaKernel:
     return CudaKernel(name, text, tuple(numbers), 2, 0, rank, True, ALONE, False)
 
 
-def plan_running(planner: Planner, x: Operand, axis: int, adds: bool, dtype: str) -> Operand:
-    """Emit cumulative sums or products along an axis."""
-    z = planner.new(dtype, x.shape)
+def plan_running(planner: Planner, z: Operand, x: Operand, axis: int, adds: bool) -> None:
+    """Emit cumulative sums or products along an axis, which go to ``z``."""
     if z.size == 0:
-        return z
+        return
     others = [a for a in range(x.ndim) if a != axis]
     outer = [(x.shape[a], x.strides[a], z.strides[a]) for a in others] or [(1, 0, 0)]
     lines = int(np.prod([n for n, _, _ in outer], dtype=np.int64))
     numbers = [lines, x.shape[axis], x.strides[axis], z.strides[axis]]
     numbers += [n for n, _, _ in outer[1:]]
     rows = [[one, other] for _, one, other in outer]
-    kernel = running_kernel(x.dtype, dtype, adds, len(outer))
+    kernel = running_kernel(x.dtype, z.dtype, adds, len(outer))
     planner.launch(kernel, [blocks_for(lines, ALONE)], numbers, [x, z], rows)
-    return z

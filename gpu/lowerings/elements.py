@@ -11,7 +11,7 @@ from symcomp.codegen.functions.c_scalars import COMPLEX
 from symcomp.core.node import Apply, Constant
 from symcomp.cvm.kernels import FORMULAS, formula_of
 from symcomp.gpu.complex_formulas import ComplexNests, complex_nests_for, plan_complex
-from symcomp.gpu.formulas import nests_for, plan_formula
+from symcomp.gpu.formulas import nests_for, parts_of_complex, plan_formula
 from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
 from symcomp.gpu.kernels.sorting import plan_search, plan_sort
 from symcomp.gpu.lowerings.contract import DeviceLowering, all_but
@@ -63,8 +63,18 @@ def _plan_arg(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[A
 
 def _plan_running(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
-    dtype = node.outputs[0].dtype
-    return [plan_running(planner, given[0], op.axis, op.mode == "add", dtype)]
+    z = planner.new(node.outputs[0].dtype, given[0].shape)
+    for part, x in zip(parts_of_complex(z), parts_of_complex(given[0]), strict=True):
+        plan_running(planner, part, x, op.axis, op.mode == "add")
+    return [z]
+
+
+def _runs(node: Apply) -> bool:
+    """Tell whether cumulative sums or products have a kernel; those of complex numbers are sums of
+    their parts.
+    """
+    op: Any = node.op
+    return _is_real(node) or (op.mode == "add" and node.inputs[0].dtype in COMPLEX)
 
 
 def _plan_sort(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -93,7 +103,7 @@ def _searches(node: Apply) -> bool:
 ELEMENTS: dict[type, DeviceLowering] = {
     **dict.fromkeys(FORMULAS, DeviceLowering(_plan_formula, accepts=_has_nests)),
     ArgReduce: DeviceLowering(_plan_arg, accepts=_is_real),
-    CumOp: DeviceLowering(_plan_running, accepts=_is_real),
+    CumOp: DeviceLowering(_plan_running, accepts=_runs),
     Sort: DeviceLowering(_plan_sort, accepts=_is_real),
     Argsort: DeviceLowering(_plan_sort, accepts=_is_real),
     ArgTopK: DeviceLowering(_plan_topk, all_but(0), _is_real),

@@ -105,6 +105,16 @@ def record_samples(dtype: str) -> None:
     record_windows(dtype)
 
 
+def record_complex(dtype: str) -> None:
+    """Call functions of complex numbers."""
+    z, a = T.matrix("z", dtype=dtype), np.ones((40, 70), dtype)
+    functions = T.exp, T.log, T.sqrt, T.sin, T.tan, T.cosh, T.tanh, T.expm1, T.log1p, T.sgn
+    record([z], [f(z) for f in functions], a)
+    record([z], [f(z) for f in (T.arcsin, T.arccosh, T.arctanh, T.arctan)], a)
+    record([z], [T.cumsum(z, axis=0)], a)
+    record([z], [z**3, z**-0.5, T.dot(z, T.conj(z).T), T.switch(T.isnan(z), 0, z)], a)
+
+
 def record_windows(dtype: str) -> None:
     """Call functions that convolve and pool."""
     kind = TensorType(dtype, (None,) * 4)
@@ -163,6 +173,19 @@ def test_nvcc_takes_functions_of_doubles(recorder: Recorder, arch: str) -> None:
         pytest.skip("there is no nvcc")
     text = file_of([kernel.text for kernel in recorder.wanted.values()])
     assert "g_betaln(" in text and "e_erfcx(" in text
+    nvcc.compile(text, arch, "-Werror", "all-warnings")
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_nvcc_takes_functions_of_complex_numbers(
+    recorder: Recorder, arch: str, dtype: str
+) -> None:
+    record_complex(dtype)
+    nvcc = compiler.find_nvcc()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    text = file_of([kernel.text for kernel in recorder.wanted.values()])
     nvcc.compile(text, arch, "-Werror", "all-warnings")
 
 

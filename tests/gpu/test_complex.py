@@ -17,6 +17,7 @@ from symcomp.gpu.complex_formulas import complex_nests_for
 from symcomp.gpu.driver.interface import Driver
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
+from symcomp.ops.linalg.blas import Gemm
 from symcomp.tests.gpu.running import DEVICE, array, check, ops_on_device, ops_on_host
 
 
@@ -89,7 +90,7 @@ def test_literals_are_computed_before() -> None:
 
 
 def test_functions_without_parts_stay_on_the_host() -> None:
-    step = Step(ROWS["arctanh"](), (0,), "complex64")
+    step = Step(ROWS["pow"](), (0, 0), "complex64")
     formula = Formula(("complex64",), (), (step,), (Result(1),))
     assert complex_nests_for(formula, ((False,),)) is None
 
@@ -99,6 +100,8 @@ FUNCTIONS: dict[str, Any] = {
     "log": mpmath.log, "log2": lambda z: mpmath.log(z) / mpmath.log(2),
     "log10": lambda z: mpmath.log(z) / mpmath.log(10), "log1p": lambda z: mpmath.log(1 + z),
     "sqrt": mpmath.sqrt, "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan,
+    "arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan,
+    "arcsinh": mpmath.asinh, "arccosh": mpmath.acosh, "arctanh": mpmath.atanh,
     "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh, "sgn": mpmath.sign,
 }  # fmt: skip
 # Numbers near zeros and poles, on axes, where parts overflow, and where they are subnormal.
@@ -140,6 +143,8 @@ def test_functions_beside_exact_ones(emu: Driver, name: str, dtype: str) -> None
             if name == "log1p" and at == -1:
                 assert got.real == -np.inf
                 continue
+            if name.startswith("arc") and (at.real == 0 or at.imag == 0):
+                continue  # there may be a cut
             wanted = FUNCTIONS[name](at)
             size = abs(wanted)
             if size > largest * 0.99:
@@ -153,7 +158,7 @@ def test_functions_beside_exact_ones(emu: Driver, name: str, dtype: str) -> None
 
 @pytest.mark.parametrize("dtype", COMPLEX)
 def test_functions_of_what_is_not_finite(emu: Driver, dtype: str) -> None:
-    """Where NumPy's results are finite or infinite, and no NaN is an argument, they are the same."""
+    """Where NumPy's results are finite or infinite, and arguments are not NaN, they are equal."""
     some = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf]
     grid = np.array([complex(a, b) for a in some for b in some]).astype(dtype)
     for name in ("exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "tanh", "sgn"):
@@ -171,6 +176,30 @@ def test_functions_of_what_is_not_finite(emu: Driver, dtype: str) -> None:
     nans = np.array([complex(np.nan, 1), complex(2, np.nan), complex(np.nan, np.nan)], dtype)
     for name in FUNCTIONS:
         assert np.isnan(computed(name, nans)).all(), name
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name.startswith("arc")])
+def test_inverse_functions_on_their_cuts(emu: Driver, name: str, dtype: str) -> None:
+    line = np.array([0.0, 1e-4, 0.5, 1.0, 1.0001, 2.0, 1e5, 1e10, 1e30, np.inf], COMPLEX[dtype])
+    line = np.concatenate([line, -line])
+    given = np.zeros((6, len(line)), dtype)
+    for i, zero in enumerate((0.0, -0.0)):
+        given.real[i], given.imag[i] = line, zero
+        given.real[2 + i], given.imag[2 + i] = zero, line
+        given.real[4 + i], given.imag[4 + i] = line, line * (1 - 2 * i)
+    given = given.reshape(-1)
+    found = computed(name, given)
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(given)
+    for part in (np.real, np.imag):
+        one, other = part(found), part(wanted)
+        is_known = ~np.isnan(other)
+        scale = np.where(np.isfinite(abs(wanted)), abs(wanted), abs(other))
+        with np.errstate(invalid="ignore"):
+            close = abs(one - other) <= 32 * np.finfo(dtype).eps * scale
+        bad = is_known & ~(close | (one == other))
+        assert not bad.any(), (name, given[bad], found[bad], wanted[bad])
 
 
 @pytest.mark.parametrize("dtype", COMPLEX)
@@ -215,3 +244,45 @@ def test_gradients_of_functions(emu: Driver) -> None:
     cost = sum(abs(f(z)).sum() for f in (T.exp, T.sin, T.tanh, T.sqrt, T.log))
     values = [array(5, dtype="float64") + 1.5, array(6, dtype="float64")[1:]]
     check([x, y], symcomp.grad(cost, [x, y]), values, 256, orders=[0], on_host=True)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_cumulative_sums(emu: Driver, dtype: str) -> None:
+    z = T.tensor("z", dtype=dtype, shape=(None,) * 3)
+    outputs = [T.cumsum(z * 2, axis=axis) for axis in (0, 1, 2)] + [T.cumsum(z[:, ::-1].T, axis=1)]
+    for shape in ((3, 4, 70), (2, 0, 3), (1, 1, 1)):
+        given = (array(*shape, dtype=COMPLEX[dtype]) * (1 + 2j)).astype(dtype)
+        f = check([z], outputs, [given], 64, orders=[0], on_host=True)
+    assert not [n for n in ops_on_host(f) if n.startswith("CumOp")]
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_products_of_matrices(emu: Driver, dtype: str) -> None:
+    a, b, c = (T.matrix(name, dtype=dtype) for name in "abc")
+    v, s = T.vector("v", dtype=dtype), T.scalar("s", dtype=dtype)
+    outputs = [
+        T.dot(a, b), T.dot(a.T, T.conj(b).T), T.dot(a, b) + c, c - T.dot(a, b) * (2 - 1j),
+        T.dot(a, v), T.dot(v, b), T.dot(v, T.conj(v)), T.dot(a, v) + v * s, T.outer(v, v) + c,
+        T.dot(T.dot(a, b), v), s * T.dot(a, b[::-1]) + c * s, T.batched_dot(T.stack([a, b]),
+        T.stack([b, c])), T.dot(T.real(a), b), T.dot(a[:2], b[:, ::2]), T.dot(a[:, :0], b[:0]),
+    ]  # fmt: skip
+    first = numbers(4, 4, dtype=dtype)
+    values = [first, first[::-1], first.T * 2, first[0], np.asarray(0.5 + 2j, dtype)]
+    with config.change_flags(on_unused_input="ignore"):
+        for i in range(0, len(outputs), 3):
+            f = check([a, b, c, v, s], outputs[i : i + 3], values, 64, on_host=True)
+            assert not [n for n in ops_on_host(f) if not n.startswith("Subtensor")]
+            empty = [x[:0, :0] if x.ndim == 2 else x[:0] if x.ndim else x for x in values]
+            if i < 12:
+                check([a, b, c, v, s], outputs[i : i + 3], empty, 64, orders=[0], on_host=True)
+    with pytest.raises(ValueError, match="do not fit"):
+        symcomp.function([a, b], T.dot(gpu.to_gpu(a, DEVICE), b))(first, first[:2])
+
+
+def test_a_factor_of_zero_leaves_out_what_is_not_finite(emu: Driver) -> None:
+    a, c, s = T.zmatrix("a"), T.zmatrix("c"), T.zscalar("s")
+    nan = np.full((2, 2), np.nan + 0j)
+    f = symcomp.function(
+        [a, c, s], gpu.to_gpu(Gemm()(c, 1 + 0j, gpu.to_gpu(a, DEVICE), a, s), DEVICE)
+    )
+    assert np.isfinite(f(np.eye(2) * 1j, nan, 0).get()).all()
