@@ -1,4 +1,4 @@
-"""Fourier transforms."""
+"""Convolution and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from typing import Any
 
 from pytensor.tensor.fft import IRFFTOp, RFFTOp
 from pytensor.tensor.fourier import Fourier
+from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 
 import symcomp.tensor as T
+from symcomp.errors import ShapeError
 from symcomp.ops.constant_values import get_scalar_constant_value
+from symcomp.ops.control.conditions import ifelse
 from symcomp.ops.convert import cast_to
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.stack import Stack
 from symcomp.pytensor_backend.dispatch import translate
+from symcomp.pytensor_backend.linalg import ROWS, apply_row
 
 
 def _lengths(s: Any, ndim: int) -> list[Any]:
@@ -46,3 +50,26 @@ def _transform(op: Any, node: Any, x: Any, n: Any, axis: Any) -> Any:
     except ValueError:  # found when the function runs
         return NotImplemented
     return T.fft.fft(cast_to(x, "complex128"), n, along)
+
+
+# -- convolution
+
+
+def _convolve(op: Any, x: Any, w: Any, full: Any) -> Any:
+    """Convolve pairs of a stack; whether in full may be found when the function runs."""
+    if any(n != 1 for n in full.type.shape):
+        return NotImplemented
+    try:
+        modes = ["full" if get_scalar_constant_value(full) else "valid"]
+    except ValueError:
+        modes = ["full", "valid"]
+    try:
+        found = [T.signal.convolve(x, w, mode, op.ndim) for mode in modes]
+    except ShapeError:  # stacks whose lengths are not known
+        return NotImplemented
+    return found[0] if len(found) == 1 else ifelse(full[(0,) * full.ndim], found[0], found[1])
+
+
+for _kind in (Convolve1d, Convolve2d):
+    ROWS[_kind] = _convolve
+    translate.register(_kind, apply_row)

@@ -9,11 +9,12 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.control.conditions import ifelse
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.elementwise.scalar_logic import gt, neq, or_
-from symcomp.ops.indexing.subtensors import getitem
-from symcomp.ops.shapes.filled import broadcast_to
+from symcomp.ops.elementwise.elemwise import broadcast_static
+from symcomp.ops.elementwise.scalar_logic import neq
+from symcomp.ops.elementwise.scalar_math import maximum
+from symcomp.ops.indexing.subtensors import getitem, set_subtensor
+from symcomp.ops.shapes.filled import broadcast_to, zeros
 from symcomp.ops.shapes.shape import product_of, reshape, shape_tuple
 from symcomp.ops.windows.convolution import Convolve
 from symcomp.ops.windows.geometry import Geometry, Padding
@@ -32,9 +33,9 @@ def convolve(x: Any, w: Any, mode: str = "full", ndim: int = 1) -> TensorVariabl
         Axes before the last ``ndim`` count stacks, and broadcast. If both are stacks, the lengths
         of the stack must be known.
     mode : {"full", "valid", "same"}
-        The elements of z: all, m = n + k - 1; those of which nothing lies outside, where neither
-        array may be longer along one axis and shorter along another, m = max(n, k) - min(n, k) + 1;
-        or as many as x has, m = n, from the middle of all.
+        The elements of z: all, m = n + k - 1; along each axis those for which all of the shorter
+        array meets the longer one, m = max(n, k) - min(n, k) + 1; or as many as x has, m = n, from
+        the middle of all.
     ndim : {1, 2, 3}
         The number of axes along which to convolve.
 
@@ -68,12 +69,11 @@ def convolve(x: Any, w: Any, mode: str = "full", ndim: int = 1) -> TensorVariabl
             raise ShapeError(f"convolve: {title} ({v.type}) has fewer than ndim={ndim} axes")
     kind = dtypes.upcast(x.dtype, w.dtype)
     if kind == "bool":
-        whole = (cast_to(v, "int64") for v in (x, w))
-        return neq(convolve(*whole, mode, ndim), 0)
+        return neq(convolve(cast_to(x, "int64"), cast_to(w, "int64"), mode, ndim), 0)
     x, w = cast_to(x, kind), cast_to(w, kind)
     if mode == "valid":
         return _valid(x, w, ndim)
-    z = _along(x, w, "full", ndim)
+    z = _along(x, w, ["full"] * ndim, ndim)
     return z if mode == "full" else _middle(z, x, w, ndim)
 
 
@@ -87,23 +87,38 @@ def _middle(z: Any, x: Any, w: Any, ndim: int) -> TensorVariable:
 
 
 def _valid(x: TensorVariable, w: TensorVariable, ndim: int) -> TensorVariable:
-    """Take the longer one as the image, which is found when the function runs if it must be."""
-    pairs = list(zip(x.type.shape[-ndim:], w.type.shape[-ndim:], strict=True))
-    known = [k - n for n, k in pairs if n is not None and k is not None]
-    if any(d < 0 for d in known) or (len(known) == ndim and not any(d > 0 for d in known)):
-        return _along(x, w, "valid", ndim)
-    if any(d > 0 for d in known):
-        return _along(w, x, "valid", ndim)
-    longer: Any = False
-    for n, k in zip(shape_tuple(x)[-ndim:], shape_tuple(w)[-ndim:], strict=True):
-        longer = or_(longer, gt(k, n))
-    return ifelse(longer, _along(w, x, "valid", ndim), _along(x, w, "valid", ndim))
+    """Convolve with zeros around x where w is longer: with as many as w has more, at both ends."""
+    known: list[int] = []
+    asked: list[Any] = []  # of which the function knows, once it runs
+    for axis in range(-ndim, 0):
+        n, k = x.type.shape[axis], w.type.shape[axis]
+        if n is None or k is None:
+            known.append(0)
+            asked.append(maximum(shape_tuple(w)[axis] - shape_tuple(x)[axis], 0))
+        else:
+            known.append(max(k - n, 0))
+            asked.append(0)
+    return _along(_between_zeros(x, asked), w, [(m, m) for m in known], ndim)
 
 
-def _along(x: TensorVariable, w: TensorVariable, padding: Padding, ndim: int) -> TensorVariable:
+def _between_zeros(x: TensorVariable, counts: Sequence[Any]) -> TensorVariable:
+    """Return ``x`` with as many zeros at both ends of its last axes; ``x`` itself for no zeros."""
+    if all(isinstance(m, int) for m in counts):
+        return x
+    before = x.ndim - len(counts)
+    lengths, parts = list(shape_tuple(x)), [slice(None)] * before
+    for axis, m in enumerate(counts, before):
+        parts.append(slice(m, m + lengths[axis]))
+        lengths[axis] = lengths[axis] + 2 * m
+    return set_subtensor(zeros(lengths, x.dtype)[tuple(parts)], x)
+
+
+def _along(
+    x: TensorVariable, w: TensorVariable, padding: Sequence[Padding], ndim: int
+) -> TensorVariable:
     """Convolve each image of a stack x with the kernel of its place in a stack w."""
     ones = (1,) * ndim
-    geometry = Geometry((padding,) * ndim, ones, ones)
+    geometry = Geometry(tuple(padding), ones, ones)
     turned = getitem(w, (..., *[slice(None, None, -1)] * ndim))
     n, k = shape_tuple(x)[-ndim:], shape_tuple(w)[-ndim:]
     if all(m == 1 for m in w.type.shape[:-ndim]):
@@ -137,12 +152,13 @@ def _common_stack(x: TensorVariable, w: TensorVariable, ndim: int) -> list[int]:
     static = [v.type.shape[: v.ndim - ndim] for v in (x, w)]
     rank = max(map(len, static))
     lengths = broadcast_static("convolve", [(1,) * (rank - len(s)) + s for s in static])
-    if None in lengths:
+    known = [n for n in lengths if n is not None]
+    if len(known) < rank:
         raise ShapeError(
             f"convolve: x ({x.type}) and w ({w.type}) are both stacks, of which a length is not "
             "known: name it by specify_shape, or convolve pair by pair in a loop of scan"
         )
-    return list(lengths)
+    return known
 
 
 __all__ = ["convolve"]
