@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import singledispatch
 from pathlib import Path
@@ -31,6 +31,10 @@ from symcomp.pytensor_backend.types import (
 #: Whether generators are arrays in the graph that is being translated; see ``types``.
 streams: ContextVar[bool] = ContextVar("streams", default=True)
 
+#: Functions, as ``translate`` has them, for ops of libraries that are not imported here: by module
+#: and class.
+OF_LIBRARIES: dict[tuple[str, str], Callable[..., Any]] = {}
+
 
 @singledispatch
 def translate(op: Any, node: Any, *args: Any) -> Any:
@@ -52,7 +56,8 @@ def translate(op: Any, node: Any, *args: Any) -> Any:
     TensorVariable or Variable, or a sequence of them
         One for each output; dtype and static shape are then brought to PyTensor's.
     """
-    return NotImplemented
+    found = OF_LIBRARIES.get((type(op).__module__, type(op).__name__))
+    return NotImplemented if found is None else found(op, node, *args)
 
 
 def by_perform(op: Any, node: Any, args: Sequence[Any]) -> Any:

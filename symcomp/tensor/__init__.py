@@ -48,6 +48,7 @@ from symcomp.ops.shapes.repeat import *
 from symcomp.ops.shapes.reshaping import *
 from symcomp.ops.shapes.shape import *
 from symcomp.ops.sorting.functions import *
+from symcomp.ops.sorting.piecewise import piecewise_polynomial
 from symcomp.ops.variables import *
 from symcomp.tensor import nnet
 from symcomp.tensor.suggestions import numpy_form
