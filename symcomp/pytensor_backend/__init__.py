@@ -19,6 +19,7 @@ from symcomp.pytensor_backend import (  # noqa: E402
     scan,
     shape,
     signal,
+    sparse,
     splines,
 )
 from symcomp.pytensor_backend.dispatch import translate  # noqa: E402
@@ -38,5 +39,5 @@ register()
 __all__ = [
     "SYMCOMP", "SymcompLinker", "cfunc", "compiled_of", "control", "fallbacks", "function_of",
     "indexing", "linalg", "profiled", "random", "random_vectors", "scalar", "scan", "shape",
-    "signal", "splines", "translate",
+    "signal", "sparse", "splines", "translate",
 ]  # fmt: skip
