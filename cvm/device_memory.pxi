@@ -3,7 +3,7 @@
 cdef extern from "device/device_plan.h":
     ctypedef struct DeviceFunctions:
         void *launch
-        void *copy
+        int (*copy)(uint64_t, uint64_t, size_t, void *) noexcept nogil
         void *fill
         int (*take)(uint64_t *, size_t) noexcept
         int (*give)(uint64_t) noexcept
@@ -101,7 +101,8 @@ cdef class DeviceLibrary:
 
     def __cinit__(self, dict addresses, uintptr_t context=0):
         cdef DeviceFunctions *f = &self.functions
-        f.launch, f.copy = _function(addresses, "launch"), _function(addresses, "copy")
+        f.launch = _function(addresses, "launch")
+        f.copy = <int (*)(uint64_t, uint64_t, size_t, void *) noexcept nogil>_function(addresses, "copy")
         f.fill = _function(addresses, "fill")
         f.take = <int (*)(uint64_t *, size_t) noexcept>_function(addresses, "take")
         f.give = <int (*)(uint64_t) noexcept>_function(addresses, "give")

@@ -159,7 +159,7 @@ cdef class DevicePlan:
             raise ValueError(f"a plan of {self.data.n_bases} bases is given {len(bases)} addresses")
         memset(&given, 0, sizeof(given))
         given.launch = <void *><uintptr_t>functions[0]
-        given.copy = <void *><uintptr_t>functions[1]
+        given.copy = <int (*)(uint64_t, uint64_t, size_t, void *) noexcept nogil><uintptr_t>functions[1]
         given.fill = <void *><uintptr_t>functions[2]
         given.call = <void *><uintptr_t>functions[3]
         addresses = <uint64_t *>_zeros(len(bases), sizeof(uint64_t))

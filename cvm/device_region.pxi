@@ -11,6 +11,25 @@ cdef enum:
     MOST_IN_GRAPH = 4096
     # The most graphs of a plan, each for other addresses.
     MOST_GRAPHS = 16
+    # After this many calls in a row without a graph, small arrays are copied from and to fixed addresses.
+    MOST_MISSES = 16
+    LARGEST_STAGED = 65536
+
+
+# Whether work was enqueued as a graph; CANNOT: it cannot be one, or graphs are left out.
+cdef enum GraphUse:
+    NOT_YET
+    AS_GRAPH
+    CANNOT
+
+
+# Where a plan has its small arguments and results: where callers have them; at fixed addresses, from and to which
+# they are copied, as graphs need addresses that are met again; or where callers have them for good, as fixed
+# addresses brought no graphs.
+cdef enum Staging:
+    DIRECT
+    STAGED
+    GIVEN_UP
 
 
 @cython.final
@@ -63,7 +82,9 @@ cdef class DeviceStream:
     cdef int enqueue(
         self, DevicePlan plan, work, const uint64_t *bases, list held, dict graphs
     ) except -1:
-        """Enqueue the calls of a plan; as a graph, if they are enqueued with these addresses again."""
+        """Enqueue the calls of a plan; as a graph, if they are enqueued with these addresses again. Return a
+        ``GraphUse``.
+        """
         cdef int code, i, failed = -1
         cdef bint can_be
         cdef RecordedGraph graph = None
@@ -72,9 +93,10 @@ cdef class DeviceStream:
             self.driver.begin()
         if self.address == 0 or is_timed:
             self.driver.enqueue(work, [bases[i] for i in range(plan.data.n_bases)], held)
-            return 0
+            return CANNOT
         can_be = self.recorder and plan.is_recordable and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH
-        if can_be and config.gpu_graphs:
+        can_be = can_be and config.gpu_graphs
+        if can_be:
             graph = self._graph(plan, work, bases, graphs)
         if self._is_recorded:
             code = self._enqueue(plan, bases, graph, &failed)
@@ -87,6 +109,22 @@ cdef class DeviceStream:
         self.counters.graphs += graph is not None
         if self.log is not None:
             self.log.append((work, held))
+        return CANNOT if not can_be else NOT_YET if graph is None else AS_GRAPH
+
+    cdef int copy(self, DeviceMemory target, source, int64_t start, int64_t nbytes, work) except -1:
+        """Enqueue a copy to the beginning of a block."""
+        cdef int code
+        if self.address == 0 or self._is_recorded or DEVICE_TIMELINE.get() is not None:
+            self.driver.within(target, 0, source, start, nbytes)
+            return 0
+        code = self.library.enter()
+        if code == 0:
+            code = self.library.functions.copy(
+                target.address, (<DeviceMemory>source).address + <uint64_t>start, nbytes, <void *>self.address
+            )
+            self.library.leave()
+        self._check(work, code, -1)
+        self.counters.within += nbytes
         return 0
 
     cdef int _enqueue(
@@ -178,6 +216,9 @@ cdef class RegionPlan:
     cdef list _inputs, _outputs, _given, _made, _constants
     cdef dict _graphs
     cdef int64_t _arena
+    cdef Staging _staging
+    cdef int _misses
+    cdef list _staged, _sizes
 
     def __init__(self, plan, DeviceStream stream, DevicePool pool, array_type, list inputs, list outputs, what):
         self.plan, self._work, self._native, self._arena = plan, plan.native, plan.native.native, plan.arena
@@ -186,6 +227,12 @@ cdef class RegionPlan:
         self._inputs, self._outputs, self._what = inputs, outputs, what
         self._given, self._made = plan.native.inputs, plan.native.made
         self._constants, self._graphs = plan.native.constants, {}
+        # Bytes of arguments, then of results, that can have fixed addresses; 0 for the others.
+        self._sizes = [_dense_size(inputs[i]) for i in self._given] + self._made
+        self._sizes = [size if size <= LARGEST_STAGED else 0 for size in self._sizes]
+        # A graph and each copy take as long as a launch: together half as long as all launches.
+        if self._native.pieces < 2 * (len([size for size in self._sizes if size]) + 1):
+            self._staging = GIVEN_UP
 
     cdef bint fits(self, tuple values) except -1:
         """Tell whether the arguments have the layouts, and numbers, that the plan is for."""
@@ -210,8 +257,8 @@ cdef class RegionPlan:
     cdef tuple run(self, tuple values, DeviceMemory arena):
         """Enqueue the work; return the results."""
         cdef uint64_t *bases = <uint64_t *>_zeros(self._native.data.n_bases, sizeof(uint64_t))
-        cdef list held = [], made = []
-        cdef int n = 1
+        cdef list held = [], made = [], staged
+        cdef int n = 1, k, use
         try:
             bases[0] = 0 if arena is None else arena.address
             for i in self._given:
@@ -220,17 +267,63 @@ cdef class RegionPlan:
             for size in self._made:
                 memory = self._pool.take(size, self._what)
                 made.append(memory)
-                bases[n] = memory.address
+                bases[n] = (<DeviceMemory>memory).address
                 n += 1
+            staged = self._take_staged()
+            if staged is not None:
+                self._copy_arguments(values, staged)
+                for k in range(len(staged)):
+                    if staged[k] is not None:
+                        bases[k + 1] = (<DeviceMemory>staged[k]).address
             if self._native.data.n_calls:
                 if self._stream.log is not None or self._stream.address == 0:
                     held = [(<DeviceArrayBase>values[i]).memory for i in self._given] + made + self._constants
                     if arena is not None:
                         held.append(arena)
-                self._stream.enqueue(self._native, self._work, bases, held, self._graphs)
+                    if staged is not None:
+                        held += [memory for memory in staged if memory is not None]
+                use = self._stream.enqueue(self._native, self._work, bases, held, self._graphs)
+                if staged is not None:
+                    for memory, source in zip(made, staged[len(self._given) :]):
+                        if source is not None:
+                            self._stream.copy(memory, source, 0, (<DeviceMemory>source).nbytes, self._work)
+                    self._staged = staged
+                self._note(use)
         finally:
             PyMem_Free(bases)
         return tuple([self._result(z, values, made) for z in self._outputs])
+
+    cdef list _take_staged(self):
+        """Return memory at fixed addresses for each argument and result, or None; or None for all. No other thread
+        has it meanwhile.
+        """
+        cdef list staged
+        if self._staging != STAGED:
+            return None
+        staged, self._staged = self._staged, None
+        if staged is None:
+            staged = [self._pool.take(size, self._what) if size else None for size in self._sizes]
+        return staged
+
+    cdef int _copy_arguments(self, tuple values, list staged) except -1:
+        cdef DeviceArrayBase x
+        cdef int k
+        for k in range(len(self._given)):
+            if staged[k] is not None:
+                x = <DeviceArrayBase>values[self._given[k]]
+                self._stream.copy(staged[k], x.memory, x.offset, self._sizes[k], self._work)
+        return 0
+
+    cdef void _note(self, int use) noexcept:
+        """Note whether a call was a graph, and decide where the next ones have their small arrays."""
+        if use == AS_GRAPH or self._staging == GIVEN_UP:
+            self._misses = 0
+        elif use == NOT_YET:
+            self._misses += 1
+            if self._misses >= MOST_MISSES:
+                self._misses = 0
+                self._staging = STAGED if self._staging == DIRECT else GIVEN_UP
+                self._staged = None
 
     cdef object _result(self, z, tuple values, list made):
         cdef DeviceArrayBase found
@@ -250,6 +343,16 @@ cdef class RegionPlan:
         found.address = (<DeviceMemory>memory).address + <uint64_t>offset
         found.dtype, found.shape, found.strides = dtype, shape, strides
         return found
+
+
+cdef int64_t _dense_size(layout) except -1:
+    """Return the bytes of an argument; 0 if it is not in C order."""
+    cdef int64_t size = layout[0].itemsize
+    for n, step in zip(reversed(layout[1]), reversed(layout[2])):
+        if n != 1 and step != size:
+            return 0
+        size *= n
+    return size
 
 
 cdef bint _are_same(x, y) except -1:

@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from symcomp.config import config
 from symcomp.errors import IndexOutOfRangeError
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.tests.gpu.running import DEVICE
+from symcomp.tests.gpu.running import DEVICE, array, ops_on_host
 from symcomp.tests.gpu.test_regions import steps
 
 on_emu = config.change_flags(device=DEVICE)
@@ -101,3 +102,69 @@ def test_what_a_driver_refuses_to_record_is_an_error_with_its_cure(reusing: Any)
     assert any("config.gpu_graphs=False" in note for note in caught.value.__notes__)
     with config.change_flags(gpu_graphs=False):
         assert float(f()) > 0
+
+
+def long_steps() -> Any:
+    """Return a training step of several products, and its weights."""
+    with on_emu:
+        w = symcomp.shared(np.full((4, 4), 0.5, "float32"), name="w")
+        x = symcomp.shared(np.ones((5, 4), "float32"))
+        z = x
+        for _ in range(3):
+            z = T.tanh(T.dot(z, w))
+        loss = T.sqr(z).mean()
+        updates = [(w, w - np.float32(0.1) * symcomp.grad(loss, w))]
+        return symcomp.function([], gpu.to_gpu(loss, DEVICE), updates=updates), w
+
+
+def test_steps_whose_losses_are_kept_are_graphs(reusing: Any) -> None:
+    """Losses that are kept have new addresses: they are made at fixed ones, and copied."""
+    with config.change_flags(gpu_graphs=False):
+        f, w = long_steps()
+        wanted = [float(f().get()) for _ in range(60)]
+    g, v = long_steps()
+    reusing.counters.clear()
+    kept = [g() for _ in range(60)]
+    assert [float(loss.get()) for loss in kept] == wanted
+    assert len({loss.address for loss in kept}) == 60
+    np.testing.assert_array_equal(v.get_value(), w.get_value())
+    counters = reusing.counters
+    assert counters.graphs > 30 and counters.recorded <= 6
+    assert counters.within >= 4 * counters.graphs
+
+
+def test_where_fixed_addresses_bring_no_graphs_none_are_used(reusing: Any) -> None:
+    x = gpu.DeviceType(DEVICE, "float32", (None, None))("x")
+    with on_emu:
+        z = gpu.to_cpu(x)
+        for _ in range(4):
+            z = T.tanh(z - z.sum(axis=0))
+        f = symcomp.function([x], [gpu.to_gpu(z.sum(), DEVICE), gpu.to_gpu(z, DEVICE)])
+    assert not ops_on_host(f)
+    large = array(130, 130)  # too large to be copied
+    kept = [f(gpu.to_device(large * k, DEVICE)) for k in range(33)]
+    before = reusing.counters.within
+    assert reusing.counters.graphs == 0 and before == 16 * 4
+    value = gpu.to_device(large, DEVICE)
+    kept.append(f(value))
+    assert reusing.counters.within == before
+    for one, other in zip(kept[1], kept[-1], strict=True):
+        np.testing.assert_array_equal(one.get(), other.get())
+
+
+def test_threads_have_fixed_addresses_of_their_own(reusing: Any) -> None:
+    x = symcomp.shared(np.full((4, 4), 0.3, "float32"), device=DEVICE)
+    s = T.fvector("s")
+    with on_emu:
+        z = T.tanh(T.dot(T.dot(T.dot(x, x), x), x)).sum() * s
+        f = symcomp.function([s], gpu.to_gpu(z, DEVICE))
+    one = gpu.to_device(np.ones(1, "float32"), DEVICE)
+    unit = float(f(one).get()[0])
+    values = [gpu.to_device(np.full(1, k, "float32"), DEVICE) for k in range(8)]
+    for _ in range(20):
+        kept = [f(value) for value in values]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(f, values * 20))
+    for k, result in enumerate(found):
+        np.testing.assert_allclose(result.get(), [unit * (k % 8)], rtol=1e-5)
+    assert len(kept) == 8
