@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,30 @@ def train() -> None:
     for _ in range(5):
         g(*batch)
     assert (counters.graphs, counters.recorded) == (5, 0), counters
+
+
+def keep_losses() -> None:
+    """Keep the losses of steps: small arrays have fixed addresses, so that steps are graphs."""
+    f, g = (steps_of(device) for device in ("cpu", "cuda"))
+    counters = driver_of("cuda0").counters
+    counters.clear()
+    wanted = [float(f()) for _ in range(50)]
+    kept = [g() for _ in range(50)]
+    assert counters.graphs > 20 and counters.within > 0, counters
+    np.testing.assert_allclose([float(loss.get()) for loss in kept], wanted, rtol=1e-4)
+
+
+def steps_of(device: str) -> Any:
+    """Return a training step without arguments."""
+    with config.change_flags(device=device):
+        w = symcomp.shared(np.full((4, 4), 0.5, "float32"))
+        z = symcomp.shared(np.ones((5, 4), "float32"))
+        for _ in range(3):
+            z = T.tanh(T.dot(z, w))
+        loss = T.sqr(z).mean()
+        updates = [(w, w - np.float32(0.1) * symcomp.grad(loss, w))]
+        output = loss if device == "cpu" else to_gpu(loss, device)
+        return symcomp.function([], output, updates=updates)
 
 
 def stage_copies() -> None:
@@ -205,6 +230,7 @@ if __name__ == "__main__":
     assert device_names() == ["cuda0", "emu"]
     assert memory_info("cuda").total > 0
     train()
+    keep_losses()
     loop()
     stop_early()
     time_a_loop()
