@@ -247,7 +247,7 @@ cdef extern from "calls/kernels.h":
         PyObject *code_object
         int64_t early_calls
         int n_inputs, n_outputs, n_constants, ndim, steps, threads
-        bint elementwise
+        bint elementwise, is_simple
         int64_t least
         int *types
         int *itemsizes

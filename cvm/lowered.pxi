@@ -1,5 +1,10 @@
 # Lowered instructions: how each is planned, and what computes it in Python where it is not.
 
+cdef enum:
+    # How much memory an instruction has for arrays of a few numbers.
+    LOWERED_BYTES = 256
+
+
 @cython.final
 @cython.auto_pickle(False)
 cdef class Lowered:
@@ -23,6 +28,8 @@ cdef class Lowered:
     cdef void *spec
     cdef InPython in_python
     cdef list _kept  # owners of the memory that the spec points to
+    cdef char *_free    # the rest of the latest one
+    cdef size_t _n_free
     cdef object _compute
 
     def __cinit__(self, step, str name):
@@ -47,11 +54,23 @@ cdef class Lowered:
 
     cdef void *memory(self, size_t size) except NULL:
         """Return zeroed memory that lives as long as this."""
+        cdef char *found
+        size = (size + 15) & ~<size_t>15
+        if size > self._n_free:
+            self._add_memory(size + LOWERED_BYTES)
+        found = self._free
+        self._free += size
+        self._n_free -= size
+        return found
+
+    cdef int _add_memory(self, size_t size) except -1:
+        """Have one piece of zeroed memory for what planning reads together."""
         cdef bytearray memory = bytearray(size + 16)
-        cdef uintptr_t address
+        cdef uintptr_t address = <uintptr_t>PyByteArray_AsString(memory)
         self._kept.append(memory)
-        address = <uintptr_t>PyByteArray_AsString(memory)
-        return <void *>((address + 15) & ~<uintptr_t>15)
+        self._free = <char *>((address + 15) & ~<uintptr_t>15)
+        self._n_free = size
+        return 0
 
     cdef int *ints(self, values) except NULL:
         """Return a C array of int that lives as long as this."""
@@ -225,6 +244,10 @@ def kernel(
     spec.apart = <char *>found.memory(n_outputs)
     for i in apart:
         spec.apart[i] = 1
+    spec.is_simple = (
+        elementwise and spec.n_inputs > 0 and not tables
+        and not any([any(row) for row in [*stretched, *dropped]])
+    )
     # Kept, as the kernel reads their memory.
     arrays = [np.array(value) for value in constants]
     found._kept.append(arrays)

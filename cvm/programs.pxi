@@ -87,6 +87,11 @@ cdef bint is_whole_view(instruction, how):
     ])
 
 
+cdef enum:
+    # How much memory a program takes at once for what it tells of its instructions.
+    MACHINE_BYTES = 2048
+
+
 @cython.auto_pickle(False)
 cdef class NativeMachine:
     """Runs a program natively. Has the interface of ``PythonMachine`` and gives the same results.
@@ -121,6 +126,8 @@ cdef class NativeMachine:
     cdef Code code
     cdef Tree tree
     cdef list _memory
+    cdef char *_free        # the rest of the latest piece of memory
+    cdef size_t _n_free
 
     def __cinit__(
         self, program, list lowered, bint keep=False, bint nested=False,
@@ -174,9 +181,17 @@ cdef class NativeMachine:
         free_counts(self.tree.counts, &self.code)
 
     cdef void *_new(self, size_t size) except NULL:
-        memory = bytearray(size + 8)
-        self._memory.append(memory)
-        return PyByteArray_AsString(memory)
+        """Return zeroed memory, most of it in one piece, as planning reads it together."""
+        cdef char *found
+        size = (size + 7) & ~<size_t>7
+        if size > self._n_free:
+            memory = bytearray(size + MACHINE_BYTES)
+            self._memory.append(memory)
+            self._free, self._n_free = PyByteArray_AsString(memory), size + MACHINE_BYTES
+        found = self._free
+        self._free += size
+        self._n_free -= size
+        return found
 
     cdef int *_ints(self, values) except NULL:
         cdef list given = list(values)

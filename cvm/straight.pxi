@@ -222,11 +222,13 @@ cdef told_kernel(Segment *s, const Call *call):
     if how.kernel is None:
         return None
     ndim = len(how.kernel.patterns[0])
-    shape = [c.shape[axis] for axis in range(ndim)]
-    strides = [
-        tuple([c.strides[i * ndim + axis] for axis in range(ndim)]) for i in range(c.n_arrays)
-    ]
-    if c.in_order and ndim:
+    shape, strides = [], [()] * c.n_arrays
+    if not c.in_order:
+        shape = [c.shape[axis] for axis in range(ndim)]
+        strides = [
+            tuple([c.strides[i * ndim + axis] for axis in range(ndim)]) for i in range(c.n_arrays)
+        ]
+    elif ndim:
         # All elements lie side by side in all arrays, none of which is stretched along its longest axis.
         stretched = [any(one) for one in zip(*how.kernel.patterns)]
         along = [not one and axis == stretched.index(False) for axis, one in enumerate(stretched)]

@@ -33,6 +33,7 @@ typedef struct {
     PyObject *code_object;      /* owns the code */
     int64_t early_calls;        /* how often it was not optimized yet */
     int n_inputs, n_outputs, n_constants, ndim, steps, threads, elementwise;
+    int is_simple;              /* elementwise, and no axis is stretched, dropped or a table's */
     int64_t least;              /* elements from which on threads share them */
     int *types, *itemsizes;     /* of inputs and outputs */
     unsigned int *stretched;    /* of inputs and outputs: axes of length 1, as bits */
@@ -207,8 +208,6 @@ static void join_kernel_axes(const KernelSpec *k, KernelCall *c, Operand *const 
                              int64_t size)
 {
     int i;
-    c->team.threads = size < k->least || k->scatters ? 1 : k->threads;
-    c->team.run = share;
     if (!k->elementwise || size <= 0 || c->team.threads != 1)
         return;
     for (i = 0; i < c->n_arrays; i++)
@@ -218,17 +217,134 @@ static void join_kernel_axes(const KernelSpec *k, KernelCall *c, Operand *const 
     c->shape[0] = size;
 }
 
+/* How many threads share a loop. */
+static inline int threads_of_kernel(const KernelSpec *k, int64_t size)
+{
+    return size < k->least || k->scatters ? 1 : k->threads;
+}
+
+/* Emit the call on arrays, inputs first, with room for ``n_lengths`` lengths and ``n_strides`` strides; NULL: there
+   is no memory. */
+static KernelCall *emit_kernel(Planner *p, const KernelSpec *k, Operand *const *arrays, int64_t size,
+                               int n_lengths, int n_strides)
+{
+    const int n = k->n_inputs + k->n_outputs;
+    const size_t bytes = sizeof(KernelCall) + (size_t)n * (sizeof(Place) + sizeof(Operand *)) +
+                         (size_t)(n_lengths + n_strides) * sizeof(int64_t);
+    KernelCall *c = (KernelCall *)pool_take(&p->pool, bytes);
+    const Operand **operands;
+    Call *call = c == NULL ? NULL : append_call(p, run_kernel, "kernel", c);
+    int i;
+    if (call == NULL)
+        return NULL;
+    *c = (KernelCall){.code = k->code, .early_calls = (int64_t *)&k->early_calls, .n_arrays = n,
+                      .n_constants = k->n_constants, .constants = k->constants,
+                      .team = {.threads = threads_of_kernel(k, size), .run = share}};
+    c->places = (Place *)(c + 1);
+    c->shape = (int64_t *)(c->places + n);
+    c->strides = c->shape + n_lengths;
+    operands = (const Operand **)(c->strides + n_strides);
+    for (i = 0; i < n; i++) {
+        ONE_BY_ONE;
+        c->places[i] = placed(arrays[i]);
+        operands[i] = arrays[i];
+    }
+    call->operands = operands;
+    call->n_reads = (short)k->n_inputs;
+    call->n_writes = (short)k->n_outputs;
+    call->work = (double)size * k->steps;
+    call->is_independent = 1;
+    call->uses_threads = c->team.threads > 1;
+    return c;
+}
+
+/* The call is complete. */
+static int give_kernel_outputs(Planner *p, const KernelSpec *k, Operand *const *arrays, int64_t size)
+{
+    int i;
+    if (k->code->early && (double)size * k->steps >= WORTH_WAITING && wait_for_code(k->code_object) < 0)
+        return RAISED;
+    for (i = 0; i < k->n_outputs; i++)
+        if (give_output(p, i, arrays[k->n_inputs + i]) != DONE)
+            return RAISED;
+    return DONE;
+}
+
+/* Whether the inputs of a simple kernel have one shape and lie in C order: one axis is enough. */
+static int are_in_order(const KernelSpec *k, Operand *const *inputs)
+{
+    const Operand *x = inputs[0];
+    int i, axis;
+    if (!k->is_simple)
+        return 0;
+    for (i = 0; i < k->n_inputs; i++) {
+        const Operand *y = inputs[i];
+        if (!is_plain(y) || y->type != k->types[i] || y->ndim != k->ndim || !(y->flags & C_ORDER))
+            return 0;
+        for (axis = 0; i > 0 && axis < k->ndim; axis++) {
+            ONE_BY_ONE;
+            if (y->shape[axis] != x->shape[axis])
+                return 0;
+        }
+    }
+    return x->size > 0 && threads_of_kernel(k, x->size) == 1;
+}
+
+/* Emit the call with lengths and strides of all axes, or of one if all arrays lie in order. */
+static int emit_loops(Planner *p, const KernelSpec *k, Operand *const *arrays, int64_t size,
+                      const int64_t *shape, const int64_t *strides)
+{
+    const int n_strides = (k->n_inputs + k->n_outputs) * k->ndim;
+    KernelCall *c = emit_kernel(p, k, arrays, size, k->ndim + 1, n_strides);
+    if (c == NULL)
+        return no_memory();
+    memcpy(c->shape, shape, (size_t)k->ndim * sizeof(int64_t));
+    memcpy(c->strides, strides, (size_t)n_strides * sizeof(int64_t));
+    join_kernel_axes(k, c, arrays, size);
+    return give_kernel_outputs(p, k, arrays, size);
+}
+
+/* The usual kernel: it needs no strides, unless it writes over an array in another order. */
+static int plan_in_order(Planner *p, const KernelSpec *k, Operand **arrays)
+{
+    const Operand *x = arrays[0];
+    int64_t shape[MOST_AXES], strides[MOST_AXES * MOST_ARRAYS];
+    int i, in_order = 1;
+    KernelCall *c;
+    for (i = 0; i < k->n_outputs; i++) {
+        const int at = k->n_inputs + i;
+        Operand *z =
+            k->apart[i] ? new_output_apart(p, i, k->types[at], k->itemsizes[at], k->ndim, x->shape, NULL)
+                        : new_output(p, i, k->types[at], k->itemsizes[at], k->ndim, x->shape);
+        if (z == NULL)
+            return no_memory();
+        arrays[at] = z;
+        in_order &= (z->flags & C_ORDER) != 0;
+    }
+    if (!in_order) {
+        read_kernel_inputs(k, arrays, shape, strides);
+        for (i = k->n_inputs; i < k->n_inputs + k->n_outputs; i++)
+            memcpy(strides + i * k->ndim, arrays[i]->strides, (size_t)k->ndim * sizeof(int64_t));
+        return emit_loops(p, k, arrays, x->size, shape, strides);
+    }
+    c = emit_kernel(p, k, arrays, x->size, 1, 0);
+    if (c == NULL)
+        return no_memory();
+    c->in_order = 1;
+    c->shape[0] = x->size;
+    return give_kernel_outputs(p, k, arrays, x->size);
+}
+
 static int plan_kernel(Planner *p, const void *given)
 {
     const KernelSpec *k = (const KernelSpec *)given;
-    const int n = k->n_inputs + k->n_outputs;
     Operand *arrays[MOST_ARRAYS];   /* inputs, then outputs */
-    Call *call;
-    KernelCall *c;
     int64_t size = 1, shape[MOST_AXES], strides[MOST_AXES * MOST_ARRAYS];
     int i, axis;
     for (i = 0; i < k->n_inputs; i++)
         arrays[i] = input_of(p, i);
+    if (are_in_order(k, arrays))
+        return plan_in_order(p, k, arrays);
     if (!read_kernel_inputs(k, arrays, shape, strides))
         return DECLINED;
     for (i = 0; i < k->n_tables; i++)
@@ -251,33 +367,7 @@ static int plan_kernel(Planner *p, const void *given)
         if (arrays[k->n_inputs + i] == NULL)
             return no_memory();
     }
-    call = new_call(p, run_kernel, "kernel", sizeof(KernelCall));
-    if (call == NULL)
-        return no_memory();
-    c = (KernelCall *)call->params;
-    c->code = k->code;
-    c->early_calls = (int64_t *)&k->early_calls;
-    c->n_arrays = n;
-    c->n_constants = k->n_constants;
-    c->constants = k->constants;
-    c->places = (Place *)pool_new(&p->pool, (size_t)n * sizeof(Place));
-    c->shape = (int64_t *)pool_copy(&p->pool, shape, ((size_t)k->ndim + 1) * sizeof(int64_t));
-    c->strides = (int64_t *)pool_copy(&p->pool, strides, (size_t)(n * k->ndim) * sizeof(int64_t));
-    if (c->places == NULL || c->shape == NULL || c->strides == NULL)
-        return no_memory();
-    for (i = 0; i < n; i++)
-        c->places[i] = placed(arrays[i]);
-    join_kernel_axes(k, c, arrays, size);
-    call->work = (double)size * k->steps;
-    call->is_independent = 1;
-    call->uses_threads = c->team.threads > 1;
-    if (k->code->early && call->work >= WORTH_WAITING && wait_for_code(k->code_object) < 0)
-        return RAISED;
-    for (i = 0; i < k->n_outputs; i++)
-        if (give_output(p, i, arrays[k->n_inputs + i]) != DONE)
-            return RAISED;
-    return set_operands(p, call, k->n_inputs, (const Operand **)arrays, k->n_outputs,
-                        (const Operand **)arrays + k->n_inputs);
+    return emit_loops(p, k, arrays, size, shape, strides);
 }
 
 #endif

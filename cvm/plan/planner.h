@@ -64,15 +64,20 @@ static int no_memory(void)
 
 /* ---- operands */
 
+/* In a loop over few axes: the C compiler does not prepare it for many. */
+#define ONE_BY_ONE __asm__ volatile("")
+
 static inline void set_order(Operand *x)
 {
     int64_t c = x->itemsize, f = x->itemsize;
     int is_c = 1, is_f = 1, axis;
     for (axis = x->ndim - 1; axis >= 0; axis--) {
+        ONE_BY_ONE;
         is_c &= x->shape[axis] == 1 || x->strides[axis] == c;
         c *= x->shape[axis];
     }
     for (axis = 0; axis < x->ndim; axis++) {
+        ONE_BY_ONE;
         is_f &= x->shape[axis] == 1 || x->strides[axis] == f;
         f *= x->shape[axis];
     }
@@ -96,16 +101,13 @@ static int make_room_for_storages(Planner *p, int wanted)
 
 static Storage *new_storage(Planner *p, StorageKind kind, int64_t bytes)
 {
-    Storage *s = (Storage *)pool_new(&p->pool, sizeof(Storage));
+    Storage *s = (Storage *)pool_take(&p->pool, sizeof(Storage));
     Frame *f = p->frame;
     const int n = p->n_storages;
     if (s == NULL || (n == p->storage_capacity && !make_room_for_storages(p, 2 * n + 16)))
         return NULL;
-    s->index = n;
-    s->kind = kind;
-    s->bytes = bytes;
-    s->input = s->result = -1;
-    s->first = s->last = p->n_calls;
+    *s = (Storage){.index = n, .kind = kind, .bytes = bytes, .input = -1, .result = -1,
+                   .first = p->n_calls, .last = p->n_calls};
     p->storages[n] = s;
     p->users[n] = 0;
     p->block[n] = NULL;
@@ -115,44 +117,40 @@ static Storage *new_storage(Planner *p, StorageKind kind, int64_t bytes)
     return s;
 }
 
-static Operand *new_operand(Planner *p, Storage *storage, int64_t offset, int type, int itemsize,
+static Operand *new_operand(Planner *p, Storage *storage, int64_t offset, int type, int64_t itemsize,
                             int ndim, const int64_t *shape, const int64_t *strides)
 {
     Operand *x =
         (Operand *)pool_take(&p->pool, sizeof(Operand) + 2 * (size_t)ndim * sizeof(int64_t));
-    int64_t *lengths = (int64_t *)(x + 1);
+    int64_t *lengths = (int64_t *)(x + 1), size = 1;
     int axis, n_long = 0;
     if (x == NULL ||
         !make_room((void **)&p->operands, p->n_operands, &p->operand_capacity, sizeof(Operand *)))
         return NULL;
-    x->storage = storage;
-    x->offset = offset;
-    x->type = type;
-    x->itemsize = itemsize;
-    x->ndim = ndim;
-    x->shape = lengths;
-    x->strides = lengths + ndim;
-    x->size = 1;
-    x->flags = BEHAVED | WRITEABLE;
-    x->guarded_by = 0;
-    for (axis = 0; axis < ndim; axis++) {
-        x->shape[axis] = shape[axis];
-        x->size *= shape[axis];
-        n_long += shape[axis] != 1;
-    }
-    if (strides != NULL) {
-        for (axis = 0; axis < ndim; axis++)
-            x->strides[axis] = strides[axis];
-        set_order(x);
-    } else {
-        int64_t step = itemsize;
-        for (axis = ndim - 1; axis >= 0; axis--) {
-            x->strides[axis] = step;
-            step *= shape[axis] ? shape[axis] : 1;
-        }
-        x->flags |= n_long <= 1 || x->size == 0 ? C_ORDER | F_ORDER : C_ORDER;
-    }
     p->operands[p->n_operands++] = x;
+    *x = (Operand){.type = type, .itemsize = (int)itemsize, .ndim = ndim, .flags = BEHAVED | WRITEABLE,
+                   .storage = storage, .offset = offset, .shape = lengths, .strides = lengths + ndim};
+    if (strides != NULL) {
+        for (axis = 0; axis < ndim; axis++) {
+            ONE_BY_ONE;
+            size *= lengths[axis] = shape[axis];
+            lengths[ndim + axis] = strides[axis];
+        }
+        x->size = size;
+        set_order(x);
+        return x;
+    }
+    for (axis = ndim - 1; axis >= 0; axis--) {
+        const int64_t n = shape[axis];
+        ONE_BY_ONE;
+        lengths[axis] = n;
+        lengths[ndim + axis] = itemsize;
+        itemsize *= n ? n : 1;
+        size *= n;
+        n_long += n != 1;
+    }
+    x->size = size;
+    x->flags |= n_long <= 1 || size == 0 ? C_ORDER | F_ORDER : C_ORDER;
     return x;
 }
 
@@ -428,20 +426,22 @@ static Operand *new_late(Planner *p, const Operand *base, int type, int itemsize
     return z;
 }
 
-static Call *new_call(Planner *p, call_function *run, const char *name, size_t params_size)
+/* A call with parameters that lie in the pool; NULL if there is no memory. */
+static Call *append_call(Planner *p, call_function *run, const char *name, void *params)
 {
     Call *call;
-    void *params = pool_new(&p->pool, params_size);
-    if (params == NULL ||
-        !make_room((void **)&p->calls, p->n_calls, &p->call_capacity, sizeof(Call)))
+    if (!make_room((void **)&p->calls, p->n_calls, &p->call_capacity, sizeof(Call)))
         return NULL;
     call = &p->calls[p->n_calls++];
-    memset(call, 0, sizeof(Call));
-    call->run = run;
-    call->params = params;
-    call->name = name;
-    call->position = p->position;
+    *call = (Call){.run = run, .params = params, .name = name, .position = p->position};
     return call;
+}
+
+/* The same, with zeroed parameters. */
+static Call *new_call(Planner *p, call_function *run, const char *name, size_t params_size)
+{
+    void *params = pool_new(&p->pool, params_size);
+    return params == NULL ? NULL : append_call(p, run, name, params);
 }
 
 typedef struct {
@@ -475,14 +475,18 @@ static int set_operands(Planner *p, Call *call, int n_reads, const Operand **rea
                         const Operand **writes)
 {
     const Operand **found =
-        (const Operand **)pool_new(&p->pool, (size_t)(n_reads + n_writes) * sizeof(Operand *));
+        (const Operand **)pool_take(&p->pool, (size_t)(n_reads + n_writes) * sizeof(Operand *));
     int i;
     if (found == NULL)
         return no_memory();
-    for (i = 0; i < n_reads; i++)
+    for (i = 0; i < n_reads; i++) {
+        ONE_BY_ONE;
         found[i] = reads[i];
-    for (i = 0; i < n_writes; i++)
+    }
+    for (i = 0; i < n_writes; i++) {
+        ONE_BY_ONE;
         found[n_reads + i] = writes[i];
+    }
     call->operands = found;
     call->n_reads = (short)n_reads;
     call->n_writes = (short)n_writes;
@@ -531,8 +535,10 @@ static int run_planned(Planner *p)
     Frame *frame = p->frame;
     double work = 0;
     int i, status = DONE;
-    for (i = p->n_run; i < p->n_calls; i++)
+    for (i = p->n_run; i < p->n_calls; i++) {
+        ONE_BY_ONE;
         work += p->calls[i].work;
+    }
     for (i = p->n_run; i < p->n_calls && status == DONE; i++) {
         const Call *call = &p->calls[i];
         if (call->needs_gil)

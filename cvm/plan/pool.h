@@ -11,12 +11,21 @@ enum { FIRST_CHUNK = 2016, LARGEST_CHUNK = 1 << 16 };
 
 typedef struct Chunk {
     struct Chunk *next;
-    size_t used, size;
+    size_t size;
 } Chunk;
 
+/* The latest chunk first, of which the bytes from ``at`` to ``end`` are free. */
 typedef struct {
     Chunk *first;
+    char *at, *end;
 } Pool;
+
+/* All of the latest chunk is free. */
+static void begin_again(Pool *pool)
+{
+    pool->at = (char *)(pool->first + 1);
+    pool->end = pool->at + pool->first->size;
+}
 
 /* Begin a chunk with room for a piece; 0 if there is no memory. */
 static int begin_chunk(Pool *pool, size_t size)
@@ -25,30 +34,26 @@ static int begin_chunk(Pool *pool, size_t size)
     size_t room = chunk == NULL ? FIRST_CHUNK : 2 * chunk->size;
     room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
     room = room < size ? size : room;
-    chunk = (Chunk *)malloc(sizeof(Chunk) + 8 + room);
+    chunk = (Chunk *)malloc(sizeof(Chunk) + room);
     if (chunk == NULL)
         return 0;
     chunk->next = pool->first;
-    chunk->used = 0;
     chunk->size = room;
     pool->first = chunk;
+    begin_again(pool);
     return 1;
 }
 
 /* Return memory, aligned to 16 bytes, that lives as long as the pool; NULL if there is none. */
 static inline void *pool_take(Pool *pool, size_t size)
 {
-    Chunk *chunk = pool->first;
-    size_t at;
+    void *found;
     size = (size + 15) & ~(size_t)15;
-    if (chunk == NULL || chunk->size - chunk->used < size) {
-        if (!begin_chunk(pool, size))
-            return NULL;
-        chunk = pool->first;
-    }
-    at = chunk->used;
-    chunk->used += size;
-    return (char *)(((uintptr_t)(chunk + 1) + 15) & ~(uintptr_t)15) + at;
+    if ((size_t)(pool->end - pool->at) <= size && !begin_chunk(pool, size))
+        return NULL;
+    found = pool->at;
+    pool->at += size;
+    return found;
 }
 
 /* The same, zeroed. */
@@ -75,7 +80,7 @@ static void pool_free(Pool *pool)
         free(chunk);
         chunk = next;
     }
-    pool->first = NULL;
+    memset(pool, 0, sizeof(Pool));
 }
 
 /* Give back everything but the latest chunk, which is used again unless it is very large. */
@@ -84,15 +89,15 @@ static void pool_reset(Pool *pool)
     Chunk *latest = pool->first;
     if (latest == NULL)
         return;
-    pool->first = latest->next;
-    pool_free(pool);
     if (latest->size > LARGEST_CHUNK) {
-        free(latest);
+        pool_free(pool);
         return;
     }
+    pool->first = latest->next;
+    pool_free(pool);
     latest->next = NULL;
-    latest->used = 0;
     pool->first = latest;
+    begin_again(pool);
 }
 
 /* Enlarge an array to ``wanted`` elements; 0 if there is no memory. */

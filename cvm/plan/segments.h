@@ -26,6 +26,7 @@ static void orphan_segment(Segment *s)
 
 static void free_segment(Segment *s)
 {
+    Pool pool;
     int i;
     if (s == NULL)
         return;
@@ -38,8 +39,8 @@ static void free_segment(Segment *s)
     if (s->recycled != NULL)
         for (i = 0; i < 2 * s->n_storages; i++)
             Py_XDECREF(s->recycled[i]);
-    pool_free(&s->pool);
-    free(s);
+    pool = s->pool; /* the segment lies in it, too */
+    pool_free(&pool);
 }
 
 /* Whether other threads, or Python code, may run after a call. */
@@ -76,20 +77,6 @@ static void choose_releases(Segment *s)
     for (i = 0; i < s->n_calls; i++)
         if (s->calls[i].is_gate)
             *(int *)s->calls[i].params = others_run_after(s, i);
-}
-
-static int make_ready(Segment *s)
-{
-    int i;
-    s->arena_bytes = plan_sections(s);
-    if (s->arena_bytes < 0)
-        return 0;
-    choose_releases(s);
-    s->uses_blas = s->n_nested > 0;
-    for (i = 0; i < s->n_calls; i++)
-        s->uses_blas |= s->calls[i].uses_blas || s->calls[i].is_python;
-    s->is_ready = 1;
-    return 1;
 }
 
 /* How an output of the program becomes a result. */
@@ -131,19 +118,16 @@ static ResultKind nested_result_kind(const Segment *s, const Operand *x, int j)
                : BY_COPY;
 }
 
-static int set_results(Planner *p, Segment *s)
+static void set_result_kinds(Segment *s)
 {
-    const Code *code = p->code;
+    const Code *code = s->code;
     int j;
-    s->results = (Result *)pool_new(&s->pool, (size_t)code->n_outputs * sizeof(Result));
-    if (s->results == NULL)
-        return no_memory();
     for (j = 0; j < code->n_outputs; j++) {
-        const Operand *x = p->of_slot[code->output_slots[j]];
-        s->results[j].operand = x;
+        const Operand *x = s->results[j].operand;
         s->results[j].kind = code->is_nested ? nested_result_kind(s, x, j) : result_kind(x);
+        /* Python code makes objects of groups while results are collected. */
+        s->holds_inputs |= x->storage->kind == GROUP;
     }
-    return DONE;
 }
 
 /* Whether a storage is where one of the results from ``first`` to ``end`` is made, or seen, that is no copy. */
@@ -172,17 +156,18 @@ static int is_for_callers(const Segment *s, const Storage *storage)
            !is_shown(s, storage, code->n_returned, code->n_outputs);
 }
 
-/* Storages that were made for results and are none lie in the arena. */
-static int settle_storages(Planner *p, Segment *s)
+/* Storages that were made for results and are none lie in the arena. 0: there is no memory. */
+static int settle_storages(Segment *s)
 {
     int i;
     s->made = (int *)pool_new(&s->pool, (size_t)s->n_storages * sizeof(int));
-    if (s->made == NULL)
-        return no_memory();
+    s->recycled = (PyObject **)pool_new(&s->pool, 2 * (size_t)s->n_storages * sizeof(PyObject *));
+    s->latest = (char *)pool_new(&s->pool, (size_t)s->n_storages);
+    if (s->made == NULL || s->recycled == NULL || s->latest == NULL)
+        return 0;
+    s->n_made = 0;
     for (i = s->first_own_storage; i < s->n_storages; i++) {
         Storage *storage = s->storages[i];
-        if (p->users[i] > 0)
-            storage->last = s->n_calls + 1;
         const int is_late = is_made_late(s->code, storage->kind, storage->bytes);
         if (storage->kind == RESULT && s->code->is_nested) {
             if (storage->result < 0)
@@ -194,8 +179,43 @@ static int settle_storages(Planner *p, Segment *s)
         }
         if ((storage->kind == RESULT || storage->kind == ARRAY) && !is_late)
             s->made[s->n_made++] = i;
+        s->has_objects |= storage->kind == ARRAY || storage->kind == OBJECT ||
+                          (storage->kind == LATE && storage->base == NULL) ||
+                          (storage->kind == RESULT && !s->code->is_nested);
     }
-    return DONE;
+    return 1;
+}
+
+/* Find what the calls have in common. */
+static void sum_up_calls(Segment *s)
+{
+    int i;
+    s->work = s->nanoseconds = 0;
+    s->uses_blas = s->n_nested > 0;
+    s->has_python = s->parent != NULL && s->parent->has_python;
+    for (i = 0; i < s->n_calls; i++) {
+        const Call *call = &s->calls[i];
+        s->work += call->work;
+        s->nanoseconds += nanoseconds_of(call);
+        s->has_python |= call->is_python;
+        s->uses_blas |= call->uses_blas || call->is_python;
+    }
+}
+
+/* What planning left for the first run of a segment: most of those that are planned once are never run.
+   Nested segments are run without the GIL, and are made ready at once. */
+static int make_ready(Segment *s)
+{
+    set_result_kinds(s);
+    sum_up_calls(s);
+    if (!settle_storages(s))
+        return 0;
+    s->arena_bytes = plan_sections(s);
+    if (s->arena_bytes < 0)
+        return 0;
+    choose_releases(s);
+    s->is_ready = 1;
+    return 1;
 }
 
 /* Free a segment that cannot be kept, with the storages of the planner. NULL, with an exception. */
@@ -211,19 +231,20 @@ static Segment *discard(Planner *p, Segment *s)
    are copied there. NULL: with an exception. */
 static Segment *publish(Planner *p)
 {
-    Segment *s = (Segment *)calloc(1, sizeof(Segment));
+    const Code *code = p->code;
+    Segment *s = (Segment *)pool_new(&p->pool, sizeof(Segment));
     int i, has_all = 1;
     if (s == NULL) {
         no_memory();
         return NULL;
     }
-    s->code = p->code;
+    s->code = code;
     s->parent = (Segment *)p->parent;
     s->first_call = p->first_call;
     s->first_own_storage = p->first_storage;
     s->first_own_mark = p->first_mark;
     s->pool = p->pool;
-    p->pool.first = NULL;
+    memset(&p->pool, 0, sizeof(Pool));
 #define COPY(field, type)                                                                          \
     s->field = (type *)pool_copy(&s->pool, p->field, (size_t)p->n_##field * sizeof(type));         \
     s->n_##field = s->field == NULL ? 0 : p->n_##field;                                            \
@@ -236,26 +257,15 @@ static Segment *publish(Planner *p)
     COPY(nested, Segment *);
 #undef COPY
     p->n_nested -= s->n_nested; /* the segment has the references now */
-    s->recycled = (PyObject **)pool_new(&s->pool, 2 * (size_t)s->n_storages * sizeof(PyObject *));
-    s->latest = (char *)pool_new(&s->pool, (size_t)s->n_storages);
-    if (!has_all || s->recycled == NULL || s->latest == NULL || set_results(p, s) != DONE ||
-        settle_storages(p, s) != DONE)
+    s->results = (Result *)pool_new(&s->pool, (size_t)code->n_outputs * sizeof(Result));
+    if (!has_all || s->results == NULL)
         return discard(p, s);
-    for (i = 0; i < s->n_calls; i++) {
-        s->work += s->calls[i].work;
-        s->nanoseconds += nanoseconds_of(&s->calls[i]);
-    }
-    s->has_python = p->parent != NULL && p->parent->has_python;
-    for (i = 0; i < s->n_calls; i++)
-        s->has_python |= s->calls[i].is_python;
+    for (i = 0; i < code->n_outputs; i++)
+        s->results[i].operand = p->of_slot[code->output_slots[i]];
     for (i = s->first_own_storage; i < s->n_storages; i++)
-        s->has_objects |= s->storages[i]->kind == ARRAY || s->storages[i]->kind == OBJECT ||
-                          (s->storages[i]->kind == LATE && s->storages[i]->base == NULL) ||
-                          (s->storages[i]->kind == RESULT && !s->code->is_nested);
-    /* Python code makes objects of groups while results are collected. */
-    for (i = 0; i < s->code->n_outputs; i++)
-        s->holds_inputs |= s->results[i].operand->storage->kind == GROUP;
-    return s->code->is_nested && !make_ready(s) ? discard(p, s) : s;
+        if (p->users[i] > 0)
+            s->storages[i]->last = s->n_calls + 1;
+    return code->is_nested && !make_ready(s) ? discard(p, s) : s;
 }
 
 /* The most bytes that arrays of a segment take at once; those of calls of Python are not known. */
@@ -280,13 +290,13 @@ static int64_t bytes_of_arrays(const Segment *s)
 /* The bytes that runs of a segment allocate, those within its calls included; -1: an exception. */
 static int64_t allocated_bytes(Segment *s)
 {
-    int64_t total = bytes_of_arrays(s);
+    int64_t total;
     int i;
     if (!s->is_ready && !make_ready(s)) {
         no_memory();
         return -1;
     }
-    total += s->arena_bytes;
+    total = bytes_of_arrays(s) + s->arena_bytes;
     for (i = 0; i < s->n_nested; i++)
         total += allocated_bytes(s->nested[i]);
     return total;

@@ -230,7 +230,7 @@ static void drop_memory_of(Segment *s)
     drop_frame_memory(exchange_idle(s, NULL));
     for (i = 0; i < s->n_nested; i++)
         drop_memory_of(s->nested[i]);
-    for (i = 0; i < 2 * s->n_storages; i++)
+    for (i = 0; s->recycled != NULL && i < 2 * s->n_storages; i++)
         Py_CLEAR(s->recycled[i]);
     for (i = 0; i < s->n_exits; i++)
         drop_memory_of(s->exits[i].to);
