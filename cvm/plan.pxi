@@ -74,11 +74,7 @@ cdef extern from "plan/plan.h":
         const Section *section
 
     ctypedef struct Mark:
-        int position
-        int n_operands
-        int n_storages
-        int n_calls
-        int n_bindings
+        int position, n_storages, n_calls, n_bindings
 
     ctypedef struct Exit:
         int call
@@ -101,7 +97,7 @@ cdef extern from "plan/plan.h":
         Result *results
         Segment **nested
         int n_nested
-        int n_calls, n_storages, n_operands, n_exits, n_marks, n_bindings
+        int n_calls, n_storages, n_exits, n_marks, n_bindings
         int first_own_storage, first_own_mark
         Binding *bindings
         SegmentTimes *times

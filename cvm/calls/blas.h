@@ -55,13 +55,13 @@ static inline int blas_type(int type)
 
 /* Read elements that lie ``down`` and ``along`` bytes apart as a matrix that BLAS takes; 0 if they are
    none. */
-static int lay_out(char *data, int64_t rows, int64_t columns, int64_t down, int64_t along,
-                   int itemsize, Matrix *found)
+static int lay_out(int64_t rows, int64_t columns, int64_t down, int64_t along, int itemsize,
+                   Matrix *found)
 {
+    const int shift = __builtin_ctz((unsigned)itemsize); /* a power of two */
     int64_t ld;
     if (rows <= 0 || columns <= 0 || rows > INT32_MAX || columns > INT32_MAX)
         return 0;
-    found->data = data;
     found->rows = (int)rows;
     found->columns = (int)columns;
     if (along == itemsize || (columns == 1 && down >= itemsize)) {
@@ -74,9 +74,9 @@ static int lay_out(char *data, int64_t rows, int64_t columns, int64_t down, int6
     } else {
         return 0;
     }
-    if (ld % itemsize || ld < 0 || ld / itemsize > INT32_MAX)
+    if (ld & (itemsize - 1) || ld < 0 || ld >> shift > INT32_MAX)
         return 0;
-    found->ld = ld / itemsize;
+    found->ld = (blas_int)(ld >> shift);
     return found->ld >= (found->transposed ? found->rows : found->columns);
 }
 
@@ -102,15 +102,16 @@ static inline void turn(Matrix *m)
 #define MULTIPLY_FEW(NAME, T)                                                                      \
     static void NAME(const Matrix *a, const Matrix *b, T *z, T alpha, T beta)                      \
     {                                                                                              \
-        const T *x = (const T *)a->data, *y = (const T *)b->data;                                  \
         const int64_t down_a = a->transposed ? 1 : a->ld, along_a = a->transposed ? a->ld : 1;     \
         const int64_t down_b = b->transposed ? 1 : b->ld, along_b = b->transposed ? b->ld : 1;     \
-        int64_t i, j, k;                                                                           \
-        for (i = 0; i < a->rows; i++)                                                              \
-            for (j = 0; j < b->columns; j++, z++) {                                                \
+        const T *row = (const T *)a->data, *at;                                                    \
+        int i, j, k;                                                                               \
+        for (i = a->rows; i > 0; i--, row += down_a)                                               \
+            for (j = b->columns, at = (const T *)b->data; j > 0; j--, at += along_b, z++) {        \
+                const T *x = row, *y = at;                                                         \
                 T total = 0;                                                                       \
-                for (k = 0; k < a->columns; k++)                                                   \
-                    total += x[i * down_a + k * along_a] * y[k * down_b + j * along_b];            \
+                for (k = a->columns; k > 0; k--, x += along_a, y += down_b)                        \
+                    total += *x * *y;                                                              \
                 total *= alpha;                                                                    \
                 if (beta != 0)                                                                     \
                     total += beta * *z;                                                            \

@@ -208,7 +208,7 @@ static Operand *array_to_write(Planner *p, Operand *x, int in_place)
 {
     Operand *z;
     if (in_place && x->flags & WRITEABLE && !is_constant(x))
-        return same_place_as(p, x);
+        return written_over(p, x);
     z = new_output(p, 0, x->type, x->itemsize, x->ndim, x->shape);
     if (z == NULL)
         return NULL;

@@ -59,6 +59,13 @@ static int run_narrowing(const void *params, Frame *frame)
 }
 #endif
 
+/* Whether a side is one matrix in C order, which is multiplied as it is. */
+static inline int is_usual_side(const Operand *x, int type, int turned)
+{
+    return x->ndim == 2 && !turned && x->flags & C_ORDER && blas_type(type) >= 0 && x->size > 0 &&
+           x->size <= INT32_MAX;
+}
+
 /* One side of a product: in a layout that can be multiplied. NULL: no memory. */
 static const Operand *read_side(Planner *p, const Operand *x, int type, int turned, int is_column,
                                 Stack *s, Matrix *m)
@@ -67,18 +74,21 @@ static const Operand *read_side(Planner *p, const Operand *x, int type, int turn
         x = orderable(p, (Operand *)x);
     if (x == NULL)
         return NULL;
+    if (is_usual_side(x, type, turned)) {
+        *s = (Stack){x, 1, x->shape[0], x->shape[1], x->strides[0], x->strides[1], 0};
+        *m = (Matrix){NULL, (int)x->shape[0], (int)x->shape[1], (blas_int)x->shape[1], 0};
+        return x;
+    }
     read_stack_of(x, turned, is_column, s);
-    memset(m, 0, sizeof(Matrix));
-    m->rows = (int)s->rows;
-    m->columns = (int)s->columns;
+    *m = (Matrix){.rows = (int)s->rows, .columns = (int)s->columns};
     if (blas_type(type) < 0 || s->rows == 0 || s->columns == 0)
         return x;
-    if (!lay_out(NULL, s->rows, s->columns, s->down, s->along, x->itemsize, m)) {
+    if (!lay_out(s->rows, s->columns, s->down, s->along, x->itemsize, m)) {
         x = scratch_copy(p, x);
         if (x == NULL)
             return NULL;
         read_stack_of(x, turned, is_column, s);
-        if (!lay_out(NULL, s->rows, s->columns, s->down, s->along, x->itemsize, m))
+        if (!lay_out(s->rows, s->columns, s->down, s->along, x->itemsize, m))
             m->rows = -1; /* sides that BLAS cannot count */
     }
     return x;
@@ -94,15 +104,15 @@ typedef struct {
 
 /* Where the result goes: over c, or over another operand that can hold it and is not read. */
 static Operand *product_output(Planner *p, const ProductSpec *spec, const Operand *a,
-                               const Operand *b, const Operand *c, const int64_t *shape)
+                               const Operand *b, Operand *c, const int64_t *shape)
 {
-    const Operand *over =
+    Operand *over =
         spec->destroys_c && c->flags & WRITEABLE && !is_constant(c)
             ? c
             : overwritable_operand(p, 0, spec->type, spec->ndim, shape);
     if (over != NULL && over->flags & C_ORDER && !may_overlap(over, a) && !may_overlap(over, b) &&
         (c == NULL || lies_at(c, over, 0, over->strides) || !may_overlap(over, c)))
-        return same_place_as(p, over);
+        return written_over(p, over);
     return new_output_apart(p, 0, spec->type, spec->itemsize, spec->ndim, shape, NULL);
 }
 
@@ -134,35 +144,30 @@ static void choose_way(ProductCall *c, int is_single)
     }
 }
 
+/* A product reads its sides, factors and c, and writes z. */
+enum { MOST_READ = 6 };
+
 /* Emit the product of two sides that fit together into ``z``, which lies in C order. */
 static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix *left,
                         const Matrix *right, int type, const Operand *z, const Operand *c,
                         const Operand *alpha, const Operand *beta, int threads)
 {
-    const Operand *reads[5] = {a->operand, b->operand};
     double factors[2][2] = {{1, 0}, {c != NULL, 0}};
-    Call *call = new_call(p, run_product, "product", sizeof(ProductCall));
-    ProductCall *k;
+    ProductCall *k = (ProductCall *)pool_take(&p->pool, sizeof(ProductCall) +
+                                                            MOST_READ * sizeof(Operand *));
+    Call *call = k == NULL ? NULL : append_call(p, run_product, "product", k);
+    const Operand **operands;
     int n = 2;
     if (call == NULL)
         return no_memory();
-    k = (ProductCall *)call->params;
-    k->type = type;
-    k->itemsize = z->itemsize;
-    k->a = placed(a->operand);
-    k->b = placed(b->operand);
-    k->z = placed(z);
-    k->count = a->count;
-    k->each_a = a->each;
-    k->each_b = b->each;
-    k->each_z = a->rows * b->columns * z->itemsize;
-    k->left = *left;
-    k->right = *right;
-    k->strides[0] = a->down;
-    k->strides[1] = a->along;
-    k->strides[2] = b->down;
-    k->strides[3] = b->along;
-    k->alpha_type = k->beta_type = -1;
+    *k = (ProductCall){
+        .type = type, .itemsize = z->itemsize, .a = placed(a->operand), .b = placed(b->operand),
+        .z = placed(z), .count = a->count, .each_a = a->each, .each_b = b->each,
+        .each_z = a->rows * b->columns * z->itemsize, .left = *left, .right = *right,
+        .strides = {a->down, a->along, b->down, b->along}, .alpha_type = -1, .beta_type = -1};
+    operands = call->operands = (const Operand **)(k + 1);
+    operands[0] = a->operand;
+    operands[1] = b->operand;
     if (blas_type(type) < 0)
         k->loops = function_that_multiplies(kind_of_type(type), z->itemsize);
     if (alpha != NULL) {
@@ -171,7 +176,7 @@ static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix
             read_factor(p->frame, &k->alpha, alpha->type, factors[0]);
         else
             k->alpha_type = alpha->type;
-        reads[n++] = alpha;
+        operands[n++] = alpha;
     }
     if (beta != NULL) {
         k->beta = placed(beta);
@@ -179,13 +184,13 @@ static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix
             read_factor(p->frame, &k->beta, beta->type, factors[1]);
         else
             k->beta_type = beta->type;
-        reads[n++] = beta;
+        operands[n++] = beta;
     }
     set_factors(&k->by, factors[0][0], factors[0][1], factors[1][0], factors[1][1]);
     if (c != NULL) {
         k->has_c = 1;
         k->c = placed(c);
-        reads[n++] = c;
+        operands[n++] = c;
         if (!lies_at(c, z, 0, z->strides)) {
             k->copy_of_c = (struct axes *)pool_new(&p->pool, sizeof(struct axes));
             if (k->copy_of_c == NULL)
@@ -200,7 +205,10 @@ static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix
     divide_product(k, call->work, threads);
     call->uses_threads = k->threads > 1;
     call->uses_blas = is_shared_by_blas(k);
-    return set_operands(p, call, n, reads, 1, &z);
+    operands[n] = z;
+    call->n_reads = (short)n;
+    call->n_writes = 1;
+    return DONE;
 }
 
 /* Emit: all elements are 0. */

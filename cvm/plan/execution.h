@@ -240,12 +240,11 @@ static int plan_from(Planner *p, int position)
     while (position < p->code->n_instructions) {
         int status = DONE, following = position + 1;
         int64_t began = 0, python_calls = p->runner->python_calls;
-        Mark mark;
+        const Mark mark = state_of(p, position);
         p->position = position;
         p->instruction = &p->code->instructions[position];
-        if (add_mark(p) != DONE)
+        if (add_mark(p, &mark) != DONE)
             return RAISED;
-        mark = p->marks[p->n_marks - 1];
         if (p->counts != NULL)
             began = nanoseconds();
         switch (p->instruction->opcode) {
@@ -298,12 +297,6 @@ static int resume(Planner *p, const Segment *s, int mark, Frame *frame)
         p->frame->object[i] = frame->object[i];
     }
     pool_reset(&p->pool);
-    for (i = 0; i < m->n_operands; i++) {
-        if (!make_room((void **)&p->operands, i, &p->operand_capacity, sizeof(Operand *)))
-            return no_memory();
-        p->operands[i] = s->operands[i];
-    }
-    p->n_operands = m->n_operands;
     for (i = 0; i < m->n_bindings; i++)
         if (bind_slot(p, s->bindings[i].slot, s->bindings[i].operand) != DONE)
             return RAISED;

@@ -135,9 +135,9 @@ typedef struct {
 /* The state of planning where an instruction begins, or where it goes on after a checkpoint: with what
    its calls have found so far, which a guard then looks at. */
 typedef struct {
-    int position, n_operands, n_storages, n_calls, n_bindings;
-    const void *saved;      /* where the instruction continues; NULL: it begins */
+    int position, n_storages, n_calls, n_bindings;
     int in_python;          /* whether its call of Python saved it */
+    const void *saved;      /* where the instruction continues; NULL: it begins */
 } Mark;
 
 /* From here on a slot has this operand; NULL: none. */
@@ -172,9 +172,8 @@ struct Segment {
     const Code *code;
     Layout *layouts;            /* of the inputs, if it begins with the program */
     int first_call;             /* of the parent's calls: the number that has run before */
-    int n_operands, n_storages, n_calls, n_marks, n_bindings, n_exits, exit_capacity;
+    int n_storages, n_calls, n_marks, n_bindings, n_exits, exit_capacity;
     int first_own_storage, first_own_mark;
-    Operand **operands;
     Storage **storages;
     Call *calls;
     Mark *marks;

@@ -34,13 +34,13 @@ struct Planner {
     int in_python;          /* whether its call of Python saved it, not its native calls */
     int is_behind_gate;     /* updates are being written: nothing may fail any more */
     int position, first_call, first_storage, first_mark;
-    int n_operands, n_storages, n_calls, n_marks, n_bindings, n_run, n_scratch, n_nested;
+    int n_storages, n_calls, n_marks, n_bindings, n_run, n_scratch, n_nested;
     uint64_t serial;        /* no other planner has it */
     int64_t bytes, peak;    /* of the blocks: now, and at most so far */
     /* Memory, which later planners use again. */
     Frame *frame;
     Pool pool, small_blocks;
-    Operand **operands, **of_slot;
+    Operand **of_slot;
     Storage **storages;
     Storage **scratch;      /* memory of the instruction while it runs */
     Call *calls;
@@ -49,7 +49,7 @@ struct Planner {
     Segment **nested;       /* segments that calls run; each is referred to */
     int *users;             /* of storages: how many slots, and late storages, need them */
     char **block;           /* of storages: memory of this run alone */
-    int operand_capacity, storage_capacity, call_capacity, mark_capacity, binding_capacity;
+    int storage_capacity, call_capacity, mark_capacity, binding_capacity;
     int scratch_capacity, nested_capacity, slot_capacity;
 };
 
@@ -124,10 +124,8 @@ static Operand *new_operand(Planner *p, Storage *storage, int64_t offset, int ty
         (Operand *)pool_take(&p->pool, sizeof(Operand) + 2 * (size_t)ndim * sizeof(int64_t));
     int64_t *lengths = (int64_t *)(x + 1), size = 1;
     int axis, n_long = 0;
-    if (x == NULL ||
-        !make_room((void **)&p->operands, p->n_operands, &p->operand_capacity, sizeof(Operand *)))
+    if (x == NULL)
         return NULL;
-    p->operands[p->n_operands++] = x;
     *x = (Operand){.type = type, .itemsize = (int)itemsize, .ndim = ndim, .flags = BEHAVED | WRITEABLE,
                    .storage = storage, .offset = offset, .shape = lengths, .strides = lengths + ndim};
     if (strides != NULL) {
@@ -357,16 +355,22 @@ static Operand *same_place_as(Planner *p, const Operand *x)
     return z;
 }
 
+/* The operand of what is written over x: x itself, unless a guard told the numbers that it had. */
+static inline Operand *written_over(Planner *p, Operand *x)
+{
+    return x->guarded_by == p->serial ? same_place_as(p, x) : x;
+}
+
 /* An operand for output j: what it is written over, if that can hold it, else a new array in C order.
    Not bound to the slot yet. NULL: there is no memory. */
 static Operand *new_output(Planner *p, int j, int type, int itemsize, int ndim,
                            const int64_t *shape)
 {
     const int slot = p->instruction->outputs[j];
-    const Operand *over = overwritable_operand(p, j, type, ndim, shape);
+    Operand *over = overwritable_operand(p, j, type, ndim, shape);
     const StorageKind kind = (StorageKind)p->code->makes_array[slot];
     if (over != NULL)
-        return same_place_as(p, over);
+        return written_over(p, over);
     return new_array_operand(p, kind == INPUT ? ARENA : kind, type, itemsize, ndim, shape, NULL);
 }
 
@@ -493,19 +497,17 @@ static int set_operands(Planner *p, Call *call, int n_reads, const Operand **rea
     return DONE;
 }
 
-static int add_mark(Planner *p)
+static inline Mark state_of(const Planner *p, int position)
 {
-    Mark *mark;
+    const Mark now = {position, p->n_storages, p->n_calls, p->n_bindings, p->in_python, p->saved};
+    return now;
+}
+
+static inline int add_mark(Planner *p, const Mark *mark)
+{
     if (!make_room((void **)&p->marks, p->n_marks, &p->mark_capacity, sizeof(Mark)))
         return no_memory();
-    mark = &p->marks[p->n_marks++];
-    mark->position = p->position;
-    mark->n_operands = p->n_operands;
-    mark->n_storages = p->n_storages;
-    mark->n_calls = p->n_calls;
-    mark->n_bindings = p->n_bindings;
-    mark->saved = p->saved;
-    mark->in_python = p->in_python;
+    p->marks[p->n_marks++] = *mark;
     return DONE;
 }
 
@@ -513,8 +515,10 @@ static int add_mark(Planner *p)
    from here. ``saved`` lives as long as the plan. */
 static int checkpoint(Planner *p, const void *saved)
 {
+    Mark mark;
     p->saved = saved;
-    return add_mark(p);
+    mark = state_of(p, p->position);
+    return add_mark(p, &mark);
 }
 
 /* Record that a call runs a segment of another program, which lives as long as the plan. */
@@ -532,20 +536,17 @@ static int refer_to(Planner *p, Segment *nested)
 /* Run the calls that were not run yet. */
 static int run_planned(Planner *p)
 {
-    Frame *frame = p->frame;
+    const Call *call, *end = p->calls + p->n_calls;
     double work = 0;
-    int i, status = DONE;
-    for (i = p->n_run; i < p->n_calls; i++) {
-        ONE_BY_ONE;
-        work += p->calls[i].work;
-    }
-    for (i = p->n_run; i < p->n_calls && status == DONE; i++) {
-        const Call *call = &p->calls[i];
+    int status = DONE;
+    for (call = p->calls + p->n_run; call < end; call++)
+        work += call->work;
+    for (call = p->calls + p->n_run; call < end && status == DONE; call++) {
         if (call->needs_gil)
             take_gil(p->runner);
         else if (work >= WORTH_RELEASING)
             give_up_gil(p->runner);
-        status = call->run(call->params, frame);
+        status = call->run(call->params, p->frame);
     }
     take_gil(p->runner);
     if (status == DONE && PyErr_Occurred())

@@ -19,7 +19,6 @@ static void free_planner(Planner *p)
         return;
     drop_frame_memory(p->frame);
     free(p->of_slot);
-    free(p->operands);
     free(p->storages);
     free(p->calls);
     free(p->marks);
@@ -39,8 +38,7 @@ static int reserve(Planner *p, const Code *code)
     const int values = code->n_slots + 16, calls = code->n_instructions + 16;
 #define RESERVE(field, capacity, wanted, type)                                                     \
     (p->capacity > 0 || enlarge((void **)&p->field, wanted, &p->capacity, sizeof(type)))
-    return RESERVE(operands, operand_capacity, values, Operand *) &&
-           RESERVE(calls, call_capacity, calls, Call) &&
+    return RESERVE(calls, call_capacity, calls, Call) &&
            RESERVE(marks, mark_capacity, calls, Mark) &&
            RESERVE(bindings, binding_capacity, 2 * values, Binding);
 #undef RESERVE

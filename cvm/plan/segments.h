@@ -249,7 +249,6 @@ static Segment *publish(Planner *p)
     s->field = (type *)pool_copy(&s->pool, p->field, (size_t)p->n_##field * sizeof(type));         \
     s->n_##field = s->field == NULL ? 0 : p->n_##field;                                            \
     has_all &= s->field != NULL
-    COPY(operands, Operand *);
     COPY(storages, Storage *);
     COPY(calls, Call);
     COPY(marks, Mark);
