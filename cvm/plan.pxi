@@ -163,6 +163,9 @@ cdef extern from "plan/trees.h":
         NEW_OUTCOME
         CALL_DECLINED
 
+    ctypedef struct Pool:
+        pass
+
     ctypedef struct Tree:
         const Code *code
         Segment **roots
@@ -171,9 +174,12 @@ cdef extern from "plan/trees.h":
         int64_t clock, planned, not_kept
         int64_t *reasons
         Counts *counts
+        Pool reserved
 
     int (*keep_values)(const Planner *) except -1
     int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
+    void reserve_for_plan(Tree *)
+    void pool_free(Pool *)
     void orphan_segment(Segment *)
     void release_segment(Segment *)
     void drop_memory_of(Segment *)

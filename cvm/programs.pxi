@@ -173,12 +173,14 @@ cdef class NativeMachine:
         self.tree.code = &self.code
         self.tree.most_segments = most_segments
         self.tree.keeps_all = keep
+        reserve_for_plan(&self.tree)
 
     def __dealloc__(self):
         cdef int i
         for i in range(self.tree.n_roots):
             orphan_segment(self.tree.roots[i])
         free_counts(self.tree.counts, &self.code)
+        pool_free(&self.tree.reserved)
 
     cdef void *_new(self, size_t size) except NULL:
         """Return zeroed memory, most of it in one piece, as planning reads it together."""

@@ -32,6 +32,7 @@ struct Planner {
     const Instruction *instruction;
     const void *saved;      /* the instruction goes on after a checkpoint, with what it found; or NULL */
     int in_python;          /* whether its call of Python saved it, not its native calls */
+    int uses_reserved;      /* the pool is what the tree has reserved */
     int is_behind_gate;     /* updates are being written: nothing may fail any more */
     int position, first_call, first_storage, first_mark;
     int n_storages, n_calls, n_marks, n_bindings, n_run, n_scratch, n_nested;
@@ -40,6 +41,7 @@ struct Planner {
     /* Memory, which later planners use again. */
     Frame *frame;
     Pool pool, small_blocks;
+    Pool own;               /* its pool, while it plans in what its tree has reserved */
     Operand **of_slot;
     Storage **storages;
     Storage **scratch;      /* memory of the instruction while it runs */

@@ -54,6 +54,23 @@ static int reserve_frame(Planner *p, const Code *code)
                                                         &p->slot_capacity, sizeof(Operand *)));
 }
 
+/* Plan in the memory that the tree has reserved. */
+static void take_reserved(Planner *p, Tree *tree)
+{
+    p->own = p->pool;
+    p->pool = tree->reserved;
+    p->uses_reserved = 1;
+    memset(&tree->reserved, 0, sizeof(Pool));
+}
+
+/* Give it back, unless a segment has taken it over. */
+static void give_back_reserved(Planner *p)
+{
+    pool_reset(&p->pool);
+    p->tree->reserved = p->pool;
+    p->pool = p->own;
+}
+
 /* A planner for a run of a tree's program; NULL: an exception. With the GIL. */
 static Planner *new_planner(Tree *tree, Runner *runner)
 {
@@ -72,6 +89,8 @@ static Planner *new_planner(Tree *tree, Runner *runner)
     p->counts = tree->counts;
     p->runner = p->frame->runner = runner;
     p->serial = ++n_planners;
+    if (tree->reserved.first != NULL)
+        take_reserved(p, tree);
     return p;
 }
 
@@ -85,6 +104,8 @@ static void drop_planner(Planner *p)
     drop_objects(frame, p->storages, p->first_storage, p->n_storages);
     for (i = p->first_storage; i < frame->n_storages; i++)
         free(p->block[i]);
+    if (p->uses_reserved)
+        give_back_reserved(p);
     if (n_spare == MOST_SPARE || p->storage_capacity > MOST_SPARE_ENTRIES ||
         p->binding_capacity > MOST_SPARE_ENTRIES || p->call_capacity > MOST_SPARE_ENTRIES ||
         p->slot_capacity > MOST_SPARE_ENTRIES) {

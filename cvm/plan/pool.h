@@ -27,21 +27,25 @@ static void begin_again(Pool *pool)
     pool->end = pool->at + pool->first->size;
 }
 
-/* Begin a chunk with room for a piece; 0 if there is no memory. */
-static int begin_chunk(Pool *pool, size_t size)
+/* Add a chunk; 0 if there is no memory. */
+static int add_chunk(Pool *pool, size_t size)
 {
-    Chunk *chunk = pool->first;
-    size_t room = chunk == NULL ? FIRST_CHUNK : 2 * chunk->size;
-    room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
-    room = room < size ? size : room;
-    chunk = (Chunk *)malloc(sizeof(Chunk) + room);
+    Chunk *chunk = (Chunk *)malloc(sizeof(Chunk) + size);
     if (chunk == NULL)
         return 0;
     chunk->next = pool->first;
-    chunk->size = room;
+    chunk->size = size;
     pool->first = chunk;
     begin_again(pool);
     return 1;
+}
+
+/* Begin a chunk with room for a piece; 0 if there is no memory. */
+static int begin_chunk(Pool *pool, size_t size)
+{
+    size_t room = pool->first == NULL ? FIRST_CHUNK : 2 * pool->first->size;
+    room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
+    return add_chunk(pool, room < size ? size : room);
 }
 
 /* Return memory, aligned to 16 bytes, that lives as long as the pool; NULL if there is none. */

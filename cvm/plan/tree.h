@@ -26,6 +26,21 @@ typedef struct Tree {
     int64_t misses;         /* of these, by how many more there were of late than of kept plans */
     int64_t unkept, interval;   /* plans since the last that was kept; how many that are, at most */
     Counts *counts;         /* of a profile; NULL: none */
+    Pool reserved;          /* for the first plan that is kept */
 } Tree;
+
+enum { BYTES_OF_PLAN = 1024, BYTES_OF_INSTRUCTION = 512 };
+
+/* Set memory aside for the first plan when a program is compiled, and write to it: the first call need not
+   ask the system for it. Plans get as much as most of them need; without memory, none. */
+static void reserve_for_plan(Tree *tree)
+{
+    const size_t wanted =
+        BYTES_OF_PLAN + BYTES_OF_INSTRUCTION * (size_t)tree->code->n_instructions;
+    if (tree->keeps_all || tree->most_segments == 0)
+        return;
+    if (add_chunk(&tree->reserved, wanted < LARGEST_CHUNK ? wanted : LARGEST_CHUNK))
+        memset(tree->reserved.first + 1, 0, tree->reserved.first->size);
+}
 
 #endif
