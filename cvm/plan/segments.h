@@ -202,7 +202,7 @@ static void sum_up_calls(Segment *s)
     }
 }
 
-/* What planning left for the first run of a segment: most of those that are planned once are never run.
+/* Do the work that planning left for the first run of a segment: most segments never run again.
    Nested segments are run without the GIL, and are made ready at once. */
 static int make_ready(Segment *s)
 {
