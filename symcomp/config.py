@@ -167,7 +167,8 @@ OPTIONS = (
         "straight_after",
         4_000_000,
         int,
-        "After how many calls of a plan those on few elements are compiled together; 0: never.",
+        "After how many calls of a plan that has run a sixteenth as often those on few elements "
+        "are compiled together; 0: never.",
     ),
     Option(
         "compiledir", "", str, "Where compiled kernels are kept; by default in the user's caches."

@@ -58,12 +58,13 @@ static inline straight_function *straight_function_of(const Stretch *x)
     return x->entry == NULL ? NULL : __atomic_load_n(&x->entry->run, __ATOMIC_ACQUIRE);
 }
 
-/* Whether a segment has run so often that its calls should be compiled together. */
+/* Whether a segment has run so often that its calls should be compiled together: the compiler takes
+   longer for many calls than in proportion to them. */
 static inline int is_hot(const Segment *s)
 {
-    const int64_t least = s->code->straight_after;
-    return least > 0 && !s->was_straightened &&
-           (s->runs + s->failed_guards) * s->n_calls >= least;
+    const double after = (double)s->code->straight_after, calls = (double)s->n_calls;
+    return after > 0 && !s->was_straightened &&
+           (double)(s->runs + s->failed_guards) * calls >= after + after / 16 * calls;
 }
 
 /* Ask for the straight code of a segment, once. The GIL is as before after it. */

@@ -63,7 +63,7 @@ class Sampler:
     program: Function
     size: int
 
-    def begin(self, position: Any, random: Any, mean: Any = None) -> Chain:
+    def begin(self, position: Any, random: Any) -> Chain:
         """Return a chain that is at ``position``.
 
         Parameters
@@ -71,8 +71,6 @@ class Sampler:
         position : array_like
             With a finite log density.
         random : numpy.random.Generator
-        mean : array_like, optional
-            The first estimate of the mean of the draws; by default ``position``.
 
         Raises
         ------
@@ -87,12 +85,12 @@ class Sampler:
                 f"{np.count_nonzero(~np.isfinite(gradient))} entries that are not finite: start "
                 "elsewhere"
             )
-        around = position if mean is None else np.array(mean, np.float64)
         point = Proposal(position, gradient, logp, np.asarray(0.0))
         start = 0.25 / self.size**0.25
         return Chain(
-            point, first_step_size(start), first_mass_matrix(around), np.int64(0), words_of(random)
-        )
+            point, first_step_size(start), first_mass_matrix(gradient), np.int64(0),
+            words_of(random),
+        )  # fmt: skip
 
     def advance(
         self, chain: Chain, count: int, tuning: bool, target: float = 0.8, most_depth: int = 10
@@ -198,7 +196,10 @@ def _advanced(
         density, chain.point, chain.mass.variance, T.exp(log_step), most_depth, rows, chain.random
     )
     step_size = adapted_step_size(chain.step_size, found.accept, target, tuning)
-    mass = adapted_mass_matrix(chain.mass, found.proposal.position, tuning)
+    counted = T.and_(tuning, T.invert(found.diverging))
+    mass = adapted_mass_matrix(
+        chain.mass, found.proposal.position, found.proposal.gradient, counted
+    )
     stopped = T.or_(found.diverging, found.turning)
     statistics = [
         found.depth, found.size, found.accept, found.worst, found.energy_error, found.diverging,

@@ -29,6 +29,8 @@ log = logging.getLogger("symcomp.pymc")
 
 #: Draws between two looks at the clock, the progress bar and Ctrl-C.
 CHUNK = 50
+#: Where chains begin, and how their mass matrices are found: names of PyMC.
+INITS = ("jitter+adapt_diag_grad", "adapt_diag_grad")
 #: How InferenceData calls statistics that PyMC's samplers call otherwise.
 TITLES = {
     "depth": "tree_depth", "tree_size": "n_steps", "mean_tree_accept": "acceptance_rate",
@@ -45,7 +47,7 @@ def sample_nuts(
     random_seed: Any = None,
     progressbar: bool = True,
     initvals: Any = None,
-    init: str = "jitter+adapt_diag",
+    init: str = "jitter+adapt_diag_grad",
     jitter_max_retries: int = 10,
     target_accept: float = 0.8,
     max_treedepth: int = 10,
@@ -57,9 +59,9 @@ def sample_nuts(
     """Draw from the posterior of a PyMC model by NUTS, compiled as one program.
 
     The log density, its gradient, trajectories and their adaptation are compiled together: a
-    leapfrog step runs no Python. The algorithm is that of ``pm.sample``: multinomial NUTS, dual
-    averaging, a diagonal mass matrix from windows of 101 draws. The draws are not the same, since
-    random numbers are used in another order.
+    leapfrog step runs no Python. The algorithm is multinomial NUTS with dual averaging, as in
+    ``pm.sample``; the diagonal mass matrix is estimated from draws and gradients, as by
+    ``init="adapt_diag_grad"`` there, which takes fewer draws than from draws alone.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ def sample_nuts(
     progressbar : bool
     initvals : dict, or sequence of them, optional
         Start values, as for ``pm.sample``.
-    init : {"jitter+adapt_diag", "adapt_diag"}
+    init : {"jitter+adapt_diag_grad", "adapt_diag_grad"}
         Whether starts are moved by up to 1 in all unconstrained variables.
     jitter_max_retries : int
         How often a start without a finite density is moved anew.
@@ -125,7 +127,7 @@ def sample_nuts(
             sampler.density, initvals, seeds, init.startswith("jitter"), jitter_max_retries
         )
         begun = [
-            sampler.begin(start, child, np.mean(starts, axis=0))
+            sampler.begin(start, child)
             for start, child in zip(starts, generator.spawn(chains), strict=True)
         ]
         compiled = time.perf_counter()
@@ -149,8 +151,8 @@ def _check_counts(draws: int, tune: int, target: float, depth: int, init: str) -
         raise ValueError(f"sample_nuts: target_accept={target} must lie between 0 and 1")
     if not 1 <= depth <= 20:
         raise ValueError(f"sample_nuts: max_treedepth={depth} must be from 1 to 20")
-    if init not in ("jitter+adapt_diag", "adapt_diag"):
-        raise ValueError(f"sample_nuts: init={init!r} must be 'jitter+adapt_diag' or 'adapt_diag'")
+    if init not in INITS:
+        raise ValueError(f"sample_nuts: init={init!r} must be {' or '.join(map(repr, INITS))}")
 
 
 class _Runs:

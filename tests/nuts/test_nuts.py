@@ -109,24 +109,59 @@ def test_step_sizes_adapt_as_by_the_formula():
     np.testing.assert_allclose(values[:3], [log_step, log_average, error], rtol=1e-12)
 
 
-def test_variances_are_those_of_windows():
-    rng = np.random.default_rng(1)
-    draws = rng.normal(2.0, [0.5, 3.0], (320, 2))
-    state = first_mass_matrix(np.zeros(2))
-    kinds = [np.asarray(v) for v in leaves(state)]
+def compiled_mass_matrix(size):
+    """Compile the adaptation of a mass matrix for ``size`` parameters."""
+    model = first_mass_matrix(np.zeros(size))
+    kinds = [np.asarray(v) for v in leaves(model)]
     inner = [T.tensor(dtype=v.dtype, shape=v.shape) for v in kinds]
-    x, tuning = T.tensor(dtype="float64", shape=(2,)), T.scalar(dtype="bool")
-    new = adapted_mass_matrix(filled(state, inner), x, tuning)
-    f = symcomp.function([*inner, x, tuning], leaves(new))
-    values = kinds
-    for i, draw in enumerate(draws):
-        values = f(*values, draw, True)
-        if i <= 101:
-            np.testing.assert_array_equal(values[0], [1.0, 1.0])
-    # Draw 203 is the first of the third window; that which began at draw 102 is read.
-    np.testing.assert_allclose(values[0], draws[203 - 101 : 320].var(0), rtol=0.3)
-    frozen = f(*values, np.array([1e9, 1e9]), False)
-    np.testing.assert_array_equal(frozen[0], values[0])
+    draw, gradient = (T.tensor(dtype="float64", shape=(size,)) for _ in range(2))
+    counted = T.scalar(dtype="bool")
+    new = adapted_mass_matrix(filled(model, inner), draw, gradient, counted)
+    return symcomp.function([*inner, draw, gradient, counted], leaves(new))
+
+
+def test_variances_are_those_of_a_window_and_the_one_before():
+    rng = np.random.default_rng(1)
+    draws, gradients = rng.normal(2.0, [0.5, 3.0], (90, 2)), rng.normal(1.0, [4.0, 0.1], (90, 2))
+    f = compiled_mass_matrix(2)
+    values = [np.asarray(v) for v in leaves(first_mass_matrix(np.array([4.0, 0.0])))]
+    np.testing.assert_array_equal(values[0], [0.25, 1.0])
+    # Windows end at these draws; the estimate is from the second last end on.
+    ends, length = [0, 10], 10.0
+    while ends[-1] < len(draws):
+        length = np.floor(1.5 * length)
+        ends.append(ends[-1] + int(length))
+    for i in range(len(draws)):
+        values = f(*values, draws[i], gradients[i], True)
+        if i + 1 < 3:
+            np.testing.assert_array_equal(values[0], [0.25, 1.0])
+            continue
+        begun = [e for e in ends if e <= i]
+        since = begun[-2] if len(begun) > 1 else 0
+        right = draws[since : i + 1].std(0) / gradients[since : i + 1].std(0)
+        np.testing.assert_allclose(values[0], right, rtol=1e-12)
+
+
+def test_a_normal_distribution_is_found_from_few_draws():
+    """Draws and gradients of one are proportional, so that their quotient is the variance."""
+    scale = np.array([1e-12, 0.3, 1.0, 1e12])
+    f = compiled_mass_matrix(4)
+    values = [np.asarray(v) for v in leaves(first_mass_matrix(1 / scale))]
+    for draw in np.random.default_rng(3).normal(0.0, scale, (5, 4)):
+        values = f(*values, draw, -draw / scale**2, True)
+    np.testing.assert_allclose(values[0], scale**2, rtol=1e-12)
+
+
+def test_variances_stay_where_nothing_can_be_told():
+    f = compiled_mass_matrix(3)
+    values = start = [np.asarray(v) for v in leaves(first_mass_matrix(np.array([2.0, 4.0, 8.0])))]
+    for i in range(20):
+        draw, gradient = np.array([1.0, i, i]), np.array([i, 1.0, 0.0])
+        values = f(*values, draw, gradient, True)
+        np.testing.assert_array_equal(values[0], start[0])
+    frozen = f(*values, np.array([1e9, 7.0, 3.0]), np.array([3.0, 2.0, 1e9]), False)
+    for got, before in zip(frozen, values, strict=True):
+        np.testing.assert_array_equal(got, before)
 
 
 # -- trajectories

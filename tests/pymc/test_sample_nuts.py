@@ -96,7 +96,7 @@ def test_what_is_returned():
     with MODELS["eight_schools"]():
         idata = sp.sample_nuts(keep_warmup=True, **SHORT)
         again = sp.sample_nuts(keep_warmup=True, **SHORT)
-        fewer = sp.sample_nuts(var_names=["theta"], init="adapt_diag", **SHORT)
+        fewer = sp.sample_nuts(var_names=["theta"], init="adapt_diag_grad", **SHORT)
     assert idata.posterior["theta"].dims == ("chain", "draw", "school")
     assert idata.posterior["z"].shape == (2, 40, 8)
     assert idata.warmup_posterior["mu"].shape == (2, 60)
@@ -142,8 +142,8 @@ def test_starts():
         x = pm.Uniform("x", 0, 1)
         pm.Potential("far", pm.math.switch(x > 0.9, 0.0, -np.inf))
         with pytest.raises(ValueError, match="-inf at the start"):
-            sp.sample_nuts(**(SHORT | {"init": "adapt_diag"}))
-        idata = sp.sample_nuts(initvals={"x": 0.95}, **(SHORT | {"init": "adapt_diag"}))
+            sp.sample_nuts(**(SHORT | {"init": "adapt_diag_grad"}))
+        idata = sp.sample_nuts(initvals={"x": 0.95}, **(SHORT | {"init": "adapt_diag_grad"}))
     assert (idata.posterior["x"].values > 0.9).all()
 
 
