@@ -36,17 +36,12 @@ from symcomp.gpu.until import DeviceUntilGraph
 from symcomp.ops.control.regions import place
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import is_advanced
-from symcomp.ops.linalg.products import SameLengths
-from symcomp.ops.shapes.alloc import Alloc
-from symcomp.ops.shapes.dimshuffle import DimShuffle
-from symcomp.ops.shapes.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
+from symcomp.ops.shapes.shape import Shape, ShapeI
 from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing
 from symcomp.vm.features import Feature, offer_feature
 
-# Views that have all elements.
-_WHOLE = (DimShuffle, ForgetLengths, Reshape, SameLengths, SpecifyShape)
 HOST, DEVICE, LENGTH = "host", "device", "length"
 
 
@@ -78,7 +73,7 @@ def _take_parts_first(graph: FunctionGraph) -> None:
     the plan of a region serves all positions then.
     """
     for node in graph.toposort():
-        if not isinstance(node.op, Subtensor) or is_advanced(node.op.pattern):
+        if not _is_part(node):
             continue
         x, *numbers = node.inputs
         known = all(isinstance(n, Constant) for n in numbers)
@@ -106,8 +101,7 @@ class _Mover:
         self.devices: dict[Apply, str] = {}
         for node in self.order:
             self._choose(node)
-        for node in reversed(self.order):
-            self._follow_users(node)
+        self._follow_users()
         self._choose_lengths()
         self._leave_lengths()
         self._leave_out_copies()
@@ -142,23 +136,54 @@ class _Mover:
                 self.kinds[node], self.devices[node] = LENGTH, found[0]
         elif found:
             self.kinds[node], self.devices[node] = DEVICE, found[0]
-        elif not self._choose_number(node) and self._is_work(node, given, lowering.is_view):
+        elif not self._choose_number(node) and self._is_work(node, given):
             assert self.default is not None
             self.kinds[node], self.devices[node] = DEVICE, self.default
         if self._is(node, DEVICE) and lacks_library(node, self.devices[node]):
             self.kinds[node] = HOST
 
-    def _follow_users(self, node: Apply) -> None:
-        """Let an array that is filled, and a view of a whole array, be made where all its users
-        are: then the array is copied once for all its views.
+    def _follow_users(self) -> None:
+        """Let elements be moved where all users of the results are. A part is taken there only if
+        others need the whole array there, too: else it alone is copied.
         """
-        if self.kinds[node] != HOST or not isinstance(node.op, (Alloc, *_WHOLE)):
-            return
-        users = [client for client, _ in self.graph.clients[node.outputs[0]]]
-        found = {self.devices.get(user) if self._is(user, DEVICE) else None for user in users}
-        if len(found) == 1 and None not in found and lowering_of(node) is not None:
-            self.kinds[node] = DEVICE
-            self.devices[node] = self.devices[users[0]]
+        wanted: dict[Apply, str] = {}
+        movers = [n for n in reversed(self.order) if self._is(n, HOST) and _only_moves(n)]
+        for node in movers:
+            device = self._device_of_users(node, wanted)
+            if device is not None:
+                wanted[node] = device
+        for node in movers:
+            device = self._device_of_users(node, {})
+            if device is None or (_is_part(node) and not self._is_copied(node, wanted)):
+                continue
+            self.kinds[node], self.devices[node] = DEVICE, device
+
+    def _device_of_users(self, node: Apply, wanted: dict[Apply, str]) -> str | None:
+        """Return the device that all uses of a node's results are on, or that they want to be on;
+        None if there is none.
+        """
+        uses = [client for z in node.outputs for client in self.graph.clients[z]]
+        found = {wanted.get(user) or self._device_of_use(user, i) for user, i in uses}
+        return found.pop() if len(found) == 1 else None
+
+    def _device_of_use(self, user: Any, i: int) -> str | None:
+        """Return the device that a node reads its input ``i`` on; None if it does on the host."""
+        if user == "output" or not self._is(user, DEVICE):
+            return None
+        lowering = lowering_of(user)
+        on_host = lowering is not None and i in lowering.on_host(user)
+        return None if on_host else self.devices[user]
+
+    def _is_copied(self, part: Apply, wanted: dict[Apply, str]) -> bool:
+        """Return whether other nodes, too, need the array there that a part is of."""
+        node: Apply | None = part
+        while node is not None and _only_moves(node):
+            x = node.inputs[0]
+            others = [c for c in self.graph.clients[x] if c[0] not in ("output", node)]
+            if wanted[part] in [wanted.get(c[0]) or self._device_of_use(*c) for c in others]:
+                return True
+            node = x.owner
+        return False
 
     def _leave_out_copies(self) -> None:
         """Let what a device computes be used there itself, where users asked for a copy."""
@@ -225,9 +250,9 @@ class _Mover:
         self.kinds[node], self.devices[node] = LENGTH, self.devices[lengths[0]]
         return True
 
-    def _is_work(self, node: Apply, given: Sequence[Any], is_view: bool) -> bool:
+    def _is_work(self, node: Apply, given: Sequence[Any]) -> bool:
         """Return whether a node begins a region on the device of the configuration."""
-        if self.default is None or is_view:
+        if self.default is None or lowering_of(node) is None or _only_moves(node):
             return False
         if isinstance(node.op, DeviceLoop):
             return any(map(self._is_work_of_step, toposort(node.op.body.outputs)))
@@ -235,8 +260,7 @@ class _Mover:
         return floats and any(x.ndim for x in given)
 
     def _is_work_of_step(self, node: Apply) -> bool:
-        lowering = lowering_of(node)
-        return lowering is not None and self._is_work(node, node.inputs, lowering.is_view)
+        return self._is_work(node, node.inputs)
 
     def regions(self) -> list[tuple[list[Apply], str]]:
         """Groups of nodes that can be one, each after those it depends on."""
@@ -291,6 +315,18 @@ class _Mover:
         return lowering is None or i not in lowering.on_host(user)
 
 
+def _is_part(node: Apply) -> bool:
+    """Return whether a node takes a part of an array that is a view."""
+    return isinstance(node.op, Subtensor) and not is_advanced(node.op.pattern)
+
+
+def _only_moves(node: Apply) -> bool:
+    """Return whether a node shows or moves elements, and computes none."""
+    lowering = lowering_of(node)
+    is_length = isinstance(node.op, Shape | ShapeI)
+    return lowering is not None and not is_length and (lowering.only_moves or _is_part(node))
+
+
 def _origin(x: Variable) -> Variable:
     """``x``, before it was copied to and from devices."""
     while x.owner is not None and isinstance(x.owner.op, ToHost | ToDevice):
@@ -321,7 +357,7 @@ def _replace(
                 on_host.add(x)
     outputs = [z for node in nodes for z in node.outputs if _is_used_outside(graph, z, members)]
     # A number that is needed in both places stays on the host: it is a constant of the plan.
-    given = [x if x in on_host else _on_device(graph, x, device) for x in inputs]
+    given = [x if x in on_host else on_device(graph, x, device) for x in inputs]
     make = DeviceUntilGraph if isinstance(nodes[0].op, DeviceUntil) else DeviceGraph
     op = make(
         ClosedGraph(list(inputs), outputs),
@@ -337,7 +373,7 @@ def _replace(
         graph.replace(old, ToHost()(new) if isinstance(new.type, DeviceType) else new)
 
 
-def _on_device(graph: FunctionGraph, x: Variable, device: str) -> Variable:
+def on_device(graph: FunctionGraph, x: Variable, device: str) -> Variable:
     """Return a tensor's value on a device, copied once for all nodes that need it there."""
     if x.owner is not None and isinstance(x.owner.op, ToHost):
         there: Variable = x.owner.inputs[0]
@@ -367,7 +403,7 @@ def _cancel(graph: FunctionGraph) -> None:
         if isinstance(node.op, ToDevice) and there.type.device == node.op.device:
             graph.replace(node.outputs[0], there)
         elif isinstance(node.op, ToDevice):  # from one device to another, without the host
-            graph.replace(node.outputs[0], _on_device(graph, x, node.op.device))
+            graph.replace(node.outputs[0], on_device(graph, x, node.op.device))
         elif isinstance(node.op, ShapeI):
             graph.replace(node.outputs[0], DeviceLength(node.op.axis)(there))
 

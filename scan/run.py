@@ -33,6 +33,11 @@ def by_fast_compile(tags: frozenset[str]) -> bool:
     return "fast_compile" in tags
 
 
+def by_nothing(tags: frozenset[str]) -> bool:
+    """Select no rewrites, for a body that has been rewritten."""
+    return False
+
+
 class StepFunction:
     """One step as a function of values, for inspection: its arguments are the inputs of the body.
 

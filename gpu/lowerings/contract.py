@@ -49,8 +49,8 @@ class DeviceLowering:
         The inputs whose values plans depend on: shapes and positions.
     accepts : callable (node) -> bool
         Whether it is for this node, by its dtypes.
-    is_view : bool
-        Whether the result is a view, which costs nothing.
+    only_moves : bool
+        Whether elements are shown or moved, not computed: no region begins with that.
     in_steps : callable (node) -> frozenset of int
         Of ``on_host``, the inputs that may be operands, too, where a step of a loop computes them.
     libraries : tuple of type
@@ -60,7 +60,7 @@ class DeviceLowering:
     plan: Plans
     on_host: Callable[[Apply], frozenset[int]] = nothing
     accepts: Callable[[Apply], bool] = _always
-    is_view: bool = False
+    only_moves: bool = False
     in_steps: Callable[[Apply], frozenset[int]] = nothing
     libraries: tuple[type[NvidiaLibrary], ...] = ()
 

@@ -131,7 +131,7 @@ def _plan_stack(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence
     return [z]
 
 
-_view = DeviceLowering(_plan_view, is_view=True)
+_view = DeviceLowering(_plan_view, only_moves=True)
 #: Lowerings by the class of the op.
 VIEWS: dict[type, DeviceLowering] = {
     DimShuffle: _view,
@@ -139,14 +139,14 @@ VIEWS: dict[type, DeviceLowering] = {
     ForgetLengths: _view,
     SpecifyShape: _view,
     SameLengths: _view,
-    MaskFits: DeviceLowering(_plan_view, all_but(0), is_view=True),
-    Split: DeviceLowering(_plan_view, all_but(0), is_view=True),
-    Shape: DeviceLowering(_plan_length, is_view=True),
-    ShapeI: DeviceLowering(_plan_length, is_view=True),
-    Reshape: DeviceLowering(_plan_reshape, all_but(0)),
-    Contiguous: DeviceLowering(_plan_contiguous),
-    AsRows: DeviceLowering(_plan_as_rows),
-    Alloc: DeviceLowering(_plan_fill, all_but(0)),
-    Join: DeviceLowering(_plan_join),
-    Stack: DeviceLowering(_plan_stack),
+    MaskFits: DeviceLowering(_plan_view, all_but(0), only_moves=True),
+    Split: DeviceLowering(_plan_view, all_but(0), only_moves=True),
+    Shape: DeviceLowering(_plan_length, only_moves=True),
+    ShapeI: DeviceLowering(_plan_length, only_moves=True),
+    Reshape: DeviceLowering(_plan_reshape, all_but(0), only_moves=True),
+    Contiguous: DeviceLowering(_plan_contiguous, only_moves=True),
+    AsRows: DeviceLowering(_plan_as_rows, only_moves=True),
+    Alloc: DeviceLowering(_plan_fill, all_but(0), only_moves=True),
+    Join: DeviceLowering(_plan_join, only_moves=True),
+    Stack: DeviceLowering(_plan_stack, only_moves=True),
 }

@@ -102,10 +102,10 @@ def _rows(x: Operand, start: int, stop: int) -> Operand:
     return x.view([stop - start, *x.shape[1:]], x.strides, start * x.strides[0])
 
 
-def _lowered(plan: Plans, number: int, is_view: bool = False) -> Lowering:
+def _lowered(plan: Plans, number: int) -> Lowering:
     """Return the lowering of an op whose input of this number stays on the host."""
     numbers = frozenset(range(number, number + 1)) if number >= 0 else frozenset()
-    how = DeviceLowering(plan, lambda node: numbers, is_view=is_view)
+    how = DeviceLowering(plan, lambda node: numbers, only_moves=True)
     return lambda node: how if can_be_copied(node.outputs[0]) else None
 
 
@@ -118,7 +118,7 @@ FEATURE = Feature(
     "device loops",
     (("fusion", PHASE),),
     {
-        (FirstRows, TARGET): _lowered(_plan_first, 1, is_view=True),
+        (FirstRows, TARGET): _lowered(_plan_first, 1),
         (Continued, TARGET): _lowered(_plan_continued, -1),
         (LastRows, TARGET): _lowered(_plan_last, 0),
         (LeadingRows, TARGET): _lowered(_plan_leading, 1),

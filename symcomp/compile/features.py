@@ -39,6 +39,7 @@ GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph}, bodi
 
 devices = lazy_module("symcomp.gpu.rules")
 device_loops = lazy_module("symcomp.compile.device_loops")
+hoisted_copies = lazy_module("symcomp.compile.hoisted_copies")
 
 _features: list[Feature] = [CPU, LOOPS, GRAPHS]
 _n_own = len(_features)
@@ -91,6 +92,7 @@ def features() -> tuple[Feature, ...]:
         devices.register()
     if any(feature.name == "devices" for feature in offered_features()):
         device_loops.offer()
+        hoisted_copies.offer()
     return (*_features[:_n_own], *offered_features(), *_features[_n_own:])
 
 

@@ -12,7 +12,7 @@ from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.kernels import products
 from symcomp.gpu.region import DeviceGraph
 from symcomp.ops.formulas.fused import Fused
-from symcomp.tests.gpu.running import DEVICE, check
+from symcomp.tests.gpu.running import DEVICE, check, ops_on_device
 
 RNG = np.random.default_rng(0)
 
@@ -38,17 +38,34 @@ def test_views(emu: Emulator) -> None:
 
 def test_symbolic_bounds(emu: Emulator) -> None:
     x, i, j = T.fmatrix("x"), T.lscalar("i"), T.lscalar("j")
-    f = check([x, i, j], (x * 2)[i:j].sum(axis=1), [floats(6, 3), 1, 4], 4, orders=[0])
+    outputs = [(x * 2)[i:j].sum(axis=1), x * 2]
+    f = check([x, i, j], outputs, [floats(6, 3), 1, 4], 4, orders=[0])
     for bounds in ((0, 6), (2, 2), (-2, 100)):
         value = floats(6, 3)
-        np.testing.assert_allclose(
-            f(value, *bounds), (value * 2)[slice(*bounds)].sum(axis=1), rtol=1e-5, atol=1e-6
-        )
+        found, _ = f(value, *bounds)
+        wanted = (value * 2)[slice(*bounds)].sum(axis=1)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_of_an_argument_only_the_part_is_copied(emu: Emulator) -> None:
+    """Elements that are only moved stay where they are, unless others need them on the device."""
+    x, i = T.fmatrix("x"), T.lscalar("i")
+    value = floats(60, 3)
+    with config.change_flags(device=DEVICE):
+        part = symcomp.function([x, i], T.tanh(x[i : i + 2]))
+        several = symcomp.function([x, i], T.tanh(x[i : i + 2]) * x[::30])
+        moved = symcomp.function([x, i], [x[i], T.concatenate([x, x]).T, x.reshape((-1,))[1:]])
+    for f, copied in ((part, 2 * 12), (several, 60 * 12), (moved, 0)):
+        emu.counters.clear()
+        f(value, 3)
+        assert emu.counters.to_device == copied
+    np.testing.assert_allclose(part(value, 3), np.tanh(value[3:5]), rtol=1e-6)
+    assert not ops_on_device(moved)
 
 
 def test_an_index_out_of_range(emu: Emulator) -> None:
     x, i = T.fmatrix("x"), T.lscalar("i")
-    f = check([x, i], (x * 2)[i] * 3, [floats(6, 3), 1], 0, orders=[0])
+    f = check([x, i], [(x * 2)[i] * 3, x * 2], [floats(6, 3), 1], 0, orders=[0])
     with pytest.raises(IndexError):
         f(floats(6, 3), 6)
 

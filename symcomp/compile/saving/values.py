@@ -35,6 +35,7 @@ from symcomp.ops.indexing.index_pattern import Slice
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduction
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.scan.layout import Layout
+from symcomp.scan.run import by_fast_compile, by_nothing
 from symcomp.vm.guard import is_users
 
 sparse_values = lazy_module("symcomp.sparse.values")
@@ -56,6 +57,8 @@ EXCEPTIONS = {"ShapeError": ShapeError} | {
     for name, value in vars(builtins).items()
     if isinstance(value, type) and issubclass(value, Exception) and value.__name__ == name
 }
+# Functions that select the rewrites of the bodies of loops, besides the default.
+SELECTORS = {"fast_compile": by_fast_compile, "nothing": by_nothing}
 RECORDS = {cls.__name__: cls for cls in (Formula, Geometry, Layout, Literal, Result, Step)}
 Encode = Callable[[Any], Any]
 
@@ -120,6 +123,9 @@ class Encoder:
             return self._named(value)
         if (mode := mode_of(value)) is not None:
             return {"selects": mode.parts}
+        for name, selector in SELECTORS.items():
+            if value is selector:
+                return {"selector": name}
         return self._variable(value)
 
     def _named(self, value: Any) -> Any:
@@ -182,6 +188,7 @@ class Decoder:
             "variable": variable,
             "exception": lambda x: EXCEPTIONS[x],
             "selects": lambda x: mode_from(x).selects,
+            "selector": lambda x: SELECTORS[x],
         }
 
     def __call__(self, value: Any) -> Any:
