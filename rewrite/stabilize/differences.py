@@ -59,12 +59,6 @@ one_minus_sech = view_rule(
 )  # fmt: skip
 
 
-exponential_share = view_rule(
-    "exponential_share", (f.exp(x) - f.exp(y)) / (f.exp(x) + f.exp(y)), f.tanh(0.5 * (x - y)),
-    why="the exponentials cancel, or overflow, and their ratio does not",
-)  # fmt: skip
-
-
 @rule(*SUMS, why="1 / cos(x) is near 1 for small x")
 def secant_minus_one(node: Apply, graph: Any) -> Any:
     """c / cos(x) - c -> c one_minus_cos(x) / cos(x)"""
@@ -278,7 +272,7 @@ def _by_squares(p: Side, q: Side) -> Any:
 
 DIFFERENCE_RULES = RuleSet(
     [
-        sigmoid_difference, one_minus_sech, exponential_share, secant_minus_one, logs_of_one_plus,
+        sigmoid_difference, one_minus_sech, secant_minus_one, logs_of_one_plus,
         log_difference, root_difference,
     ]
 )  # fmt: skip

@@ -347,6 +347,12 @@ log_of_hyperbolic = pattern_rule(
 )
 
 
+log_of_ratio = pattern_rule(
+    "log_of_ratio", f.log(f.one_plus_exp_ratio(x, y)), f.softplus_difference(x, y),
+    why="the ratio is near 1 where its logarithm has digits",
+)  # fmt: skip
+
+
 log_of_cosine = pattern_rule(
     "log_of_cosine", f.log(f.cos(x)), f.log_cos(x), why="the cosine is near 1 for small x"
 )
@@ -384,6 +390,6 @@ def log_softmax(node: Apply, graph: Any) -> Any:
 LOGARITHM_RULES = RuleSet(
     [
         log1p, log1p_of, log_of_sum, log_of_function, log_of_product, log_of_power, log1p_of_ndtr,
-        log_of_hyperbolic, log_of_cosine, log1m_square, log_softmax,
+        log_of_hyperbolic, log_of_ratio, log_of_cosine, log1m_square, log_softmax,
     ]
 )  # fmt: skip

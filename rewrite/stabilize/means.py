@@ -6,20 +6,23 @@ import math
 from typing import Any
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply
+from symcomp.core.node import Apply, Variable
 from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.nnet.softmax import LogSoftmax, Softmax, WeightedSoftmax
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.shape import ShapeI
+from symcomp.rewrite.pattern import Match, f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.logarithms import split_exponentials
 from symcomp.rewrite.stabilize.products import exponential_weights
 from symcomp.rewrite.views import (
     Product,
     Sum,
+    argument,
     as_product,
     as_sum,
     call,
+    product_of,
     puts_back,
     rearranged,
     same,
@@ -29,14 +32,18 @@ from symcomp.rewrite.views import (
 )
 
 PRODUCTS = ("mul", "true_div", "reciprocal", "sqr")
+# (x, a) for a exp(x); no x is x = 0.
+Exponential = tuple[Any, float]
+
+x, y = variables("x y")
 
 
 @rule(*PRODUCTS, why="exp overflows; only differences to the largest exponent matter")
 def weighted_mean(node: Apply, graph: Any) -> Any:
     """sum(y exp(x)) / sum(exp(x)) -> sum(y softmax(x)), also with weights"""
     p = as_product(node.outputs[0])
-    below = [(f, *_sum_of_exponentials(f)) for f, e in p.factors.items() if e == -1]
-    for f, total, x, w, views in below:
+    sums = [(g, *_sum_of_exponentials(g)) for g, e in p.factors.items() if e == -1]
+    for below, total, x, w, views in sums:
         if total is None:
             continue
         for g, e in p.factors.items():
@@ -55,7 +62,8 @@ def weighted_mean(node: Apply, graph: Any) -> Any:
             if any(k < 0 for k in inner.values()):
                 continue
             mean = total.op(Product(v.coefficient / w.coefficient, inner).times(weights))
-            return p.without(f, g).times(rearranged(_unless_empty(mean, x, total.op.axes), views))
+            mean = rearranged(_unless_empty(mean, x, total.op.axes), views)
+            return p.without(below, g).times(mean)
     return None
 
 
@@ -86,30 +94,35 @@ def _same_exponent(x: Any, y: Any) -> bool:
 
 @rule(*PRODUCTS, why="exponentials overflow; their shares of a sum do not")
 def shares(node: Apply, graph: Any) -> Any:
-    """exp(x) / (exp(x) + exp(y)) -> share(x, y);   also with coefficients and numbers, for sums of
-    several multiples of exponentials
+    """exp(x) / (exp(x) + exp(y)) -> share(x, y);   also of more, with coefficients and numbers, and
+    as sigmoid(x); (v exp(x) + w exp(y)) / (exp(x) + exp(y)) -> shared_mean(v, w, x, y)
     """
     p = as_product(node.outputs[0])
     if not dtypes.is_float(node.outputs[0].dtype):
         return None
-    for f, e in p.factors.items():
-        exponents = _exponents(f) if e < 0 and float(e).is_integer() else None
+    for below, e in p.factors.items():
+        exponents = _exponents(below, e) if float(e).is_integer() else None
         if exponents is None:
             continue
-        rest = p.without(f)
+        rest = p.without(below)
         for g, k in rest.factors.items():
-            mean = _shared(g, exponents) if k > 0 and float(k).is_integer() else None
+            mean = _shared(g, exponents, e) if k > 0 and float(k).is_integer() else None
             if mean is not None:
-                powers = {**rest.without(g).factors, g: k - 1, f: e + 1}
+                powers = {**rest.without(g).factors, g: k - 1, below: e - math.copysign(1, e)}
                 left = {x: n for x, n in powers.items() if n}
                 return Product(rest.coefficient, left).times(mean)
     return None
 
 
-def _exponents(f: Any) -> list[tuple[Any, float]] | None:
-    """Return [(x, a), (y, b)] if ``f`` is a exp(x) + b exp(y) with positive numbers; x may be 0."""
+def _exponents(f: Any, e: float) -> list[Exponential] | None:
+    """Return [(x, a), (y, b), ...] if f^e is a power below 0 of a exp(x) + b exp(y) + ..., with
+    positive numbers; x may be 0.
+    """
+    if e > 0:
+        x = argument(f, "sigmoid")
+        return None if x is None else [(None, 1.0), (scaled(-1, x), 1.0)]
     s = as_sum(f)
-    found: list[tuple[Any, float]] = [(None, s.constant)] if s.constant else []
+    found: list[Exponential] = [(None, s.constant)] if s.constant else []
     for term, c in s.pairs():
         x, rest = split_exponentials(as_product(term))
         if x is None or rest.factors:
@@ -117,34 +130,76 @@ def _exponents(f: Any) -> list[tuple[Any, float]] | None:
         found.append((x, c * rest.coefficient))
     exponentials = sum(x is not None for x, _ in found)
     positive = all(c > 0 for _, c in found)
-    return found if len(found) == 2 and exponentials and positive else None
+    return found if len(found) > 1 and exponentials and positive else None
 
 
-def _shared(g: Any, exponents: list[tuple[Any, float]]) -> Any:
+def _shared(g: Any, exponents: list[Exponential], e: float) -> Any:
     """Return ``g``, a sum of multiples of the exponentials, over the sum of these; None if it is
     not.
     """
     places = [x for x, _ in exponents]
-    if (product := elementwise(g, "exp_of_sum")) is not None:
+    if (product := elementwise(g, "exp_of_sum")) is not None and e < 0:
         for a, b in (product.inputs, product.inputs[::-1]):
             place = next((i for i, x in enumerate(places) if _equal(x, a)), None)
             if place is not None:
-                (x, k), (y, m) = exponents[place], exponents[1 - place]
-                return scaled(1 / k, _share(x, y, m / k)) * call("exp", b)
+                return scaled(1 / exponents[place][1], _share(exponents, place)) * call("exp", b)
         return None
     s = as_sum(g)
-    found: list[tuple[Any, float]] = []
+    found: dict[int, Product] = {}
     parts = [(*split_exponentials(as_product(term)), c) for term, c in s.pairs()]
     if s.constant:
         parts.append((None, Product(1.0, {}), s.constant))
     for z, w, c in parts:
         place = next((i for i, x in enumerate(places) if _equal(x, z)), None)
-        if place is None:
+        if place is None or place in found:
             return None
-        (x, k), (y, m) = exponents[place], exponents[1 - place]
-        part = Product(1.0, w.factors).times(_share(x, y, m / k))
-        found.append((part, c * w.coefficient / k))
-    return sum_of(0, found, g)
+        found[place] = Product(c * w.coefficient / exponents[place][1], w.factors)
+    if e > 0 and len(found) < 2:
+        return None
+    return _mean_of_shares(found, exponents, g)
+
+
+def _mean_of_shares(found: dict[int, Product], exponents: list[Exponential], g: Any) -> Any:
+    """Return the sum of the products times the shares of their exponentials."""
+    if len(found) == len(exponents) == 2 and g.dtype == "float64":
+        one, other = found[0], found[1]
+        if one.factors or other.factors:
+            weights = (product_of(found[0]), product_of(found[1]))
+            return call("shared_mean", *weights, *_two(exponents, 0, g))
+        if one.coefficient == -other.coefficient:
+            return scaled(one.coefficient, call("share_difference", *_two(exponents, 0, g)))
+    terms = [(Product(1.0, w.factors).times(_share(exponents, i)), w.coefficient)
+             for i, w in found.items()]  # fmt: skip
+    return sum_of(0, terms, g)
+
+
+def _share(exponents: list[Exponential], place: int) -> Any:
+    """Return the share that one exponential has of the sum."""
+    if len(exponents) == 2 and any(x is None for x, _ in exponents):
+        (x, a), (y, b) = exponents[place], exponents[1 - place]
+        z = scaled(-1, y) if x is None else x
+        return call("sigmoid", z if a == b else z - math.log(b / a))
+    return call("share", *_two(exponents, place, exponents[place][0]))
+
+
+def _two(exponents: list[Exponential], place: int, like: Any) -> tuple[Any, Any]:
+    """Return (x, y) such that the share of one exponential is exp(x) / (exp(x) + exp(y))."""
+    x, k = exponents[place]
+    rest = [_shifted(y, m / k) for i, (y, m) in enumerate(exponents) if i != place]
+    # A number comes last, so that the first operand has the dtype of the result.
+    others = sorted(rest, key=lambda y: not isinstance(y, Variable))
+    total = others[0]
+    for y in others[1:]:
+        total = call("logaddexp", total, y)
+    return _shifted(x, 1.0), total
+
+
+def _shifted(x: Any, c: float) -> Any:
+    """Return log(c exp(x)), where no x is 0."""
+    shift = math.log(c)
+    if x is None:
+        return shift
+    return x + shift if shift else x
 
 
 def _equal(x: Any, y: Any) -> bool:
@@ -153,12 +208,21 @@ def _equal(x: Any, y: Any) -> bool:
     return _same_exponent(x, y)
 
 
-def _share(x: Any, y: Any, ratio: float) -> Any:
-    """Return exp(x) / (exp(x) + ratio exp(y))."""
-    if x is None or y is None:
-        z = scaled(-1, y) if x is None else x
-        return call("sigmoid", z if ratio == 1 else z - math.log(ratio))
-    return call("share", x, y if ratio == 1 else y + math.log(ratio))
+def _is_double(m: Match) -> bool:
+    return bool(m.x.dtype == m.y.dtype == "float64" and m.x is not m.y)
+
+
+ratio_of_exponentials = view_rule(
+    "ratio_of_exponentials",
+    [
+        ((1 + f.exp(x)) * f.sigmoid(y), f.one_plus_exp_ratio(x, -y)),
+        (f.sigmoid(x) / f.sigmoid(y), f.one_plus_exp_ratio(-y, -x)),
+        (f.expm1(x) / f.expm1(y), f.expm1_ratio(x, y)),
+        (f.exp(x) / f.expm1(y), f.exp_over_expm1(x, y)),
+    ],
+    where=_is_double,
+    why="both exponentials may overflow where their ratio does not",
+)
 
 
 @rule(
@@ -185,4 +249,4 @@ def softmax_of_shifted(node: Apply, graph: Any) -> Any:
     return None
 
 
-MEAN_RULES = RuleSet([weighted_mean, shares, softmax_of_shifted])
+MEAN_RULES = RuleSet([weighted_mean, shares, ratio_of_exponentials, softmax_of_shifted])

@@ -60,14 +60,14 @@ def _loop(name: str, dtype: str) -> str:
 
 
 def _value(name: str, dtype: str) -> str:
-    """Return the C expression of a row, of numbers x, y and w."""
+    """Return the C expression of a row, of numbers x, y, w and v."""
     if name in WITH_PARAMETERS:
         arguments = ", ".join(WITH_PARAMETERS[name])
         return converted(f"e_{name}({arguments})", "float64", dtype)
     row = ROWS[name]()
     text = scalar_text(row, (dtype,) * row.arity, dtype)
     assert text is not None, name
-    return text.of(("x", "y", "w")[: row.arity])
+    return text.of(("x", "y", "w", "v")[: row.arity])
 
 
 def _entry(name: str) -> str:

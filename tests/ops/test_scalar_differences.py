@@ -46,6 +46,10 @@ RATIOS = [
     (1.0, 3e160), (1.0, 1e-300), (2.0, 3.3), (-0.3, 0.6), (-0.300001, 0.6), (1e-9, 3.3),
     (1e200, 1e-200), (-3.2999999, 3.3), (5e-324, 1.0),
 ]  # fmt: skip
+EXPONENTS = [
+    (800.0, 799.0), (-800.0, -802.5), (710.0, 0.1), (-5.5, 720.3), (1e-200, 3e-200),
+    (1000.0, 999.0), (0.3, -1.2), (709.5, 0.7),
+]
 OF_TWO = {
     "share_slope": (
         lambda x, y: sigmoid(x - y) * sigmoid(y - x), 400, LOGITS, [(-30, 30), (-400, 300)]
@@ -56,9 +60,22 @@ OF_TWO = {
     "softplus_difference": (
         lambda x, y: softplus(x) - softplus(y), 900, LOGITS, [(-30, 30), (-700, 700)]
     ),
+    "share_difference": (
+        lambda x, y: mp.tanh((x - y) / 2), 400, LOGITS, [(-30, 30), (-400, 300)]
+    ),
+    "one_plus_exp_ratio": (
+        lambda x, y: (1 + mp.exp(x)) / (1 + mp.exp(y)), 900, EXPONENTS, [(-30, 30), (-300, 300)]
+    ),
+    "expm1_ratio": (
+        lambda x, y: mp.expm1(x) / mp.expm1(y), 900, EXPONENTS, [(1, 30), (-300, -1e-9)]
+    ),
+    "exp_over_expm1": (
+        lambda x, y: mp.exp(x) / mp.expm1(y), 900, EXPONENTS, [(1, 30), (-300, -1e-9)]
+    ),
     "exp_times_sigmoid": (
         lambda x, y: mp.exp(x) * sigmoid(y), 400,
-        [(800.0, -799.0), (-3.3, 2.0), (700.0, -1e-9), (1.0, 800.0)], [(-300, 300), (-3, 3)],
+        [(800.0, -799.0), (710.0, 0.1), (-3.3, 2.0), (700.0, -1e-9), (1.0, 800.0)],
+        [(-300, 300), (-3, 3)],
     ),
     "exp_of_product": (
         lambda x, y: mp.exp(x * y), 50, [(26.3, 26.7), (-9.3, 9.3), (1e-200, 1e-200), (0.1, 7e3)],
@@ -107,6 +124,28 @@ def test_of_two(name):
     holds()
 
 
+def shared_mean(x, y, a, b):
+    return (x * mp.exp(a - b) + y) / (mp.exp(a - b) + 1)
+
+
+def test_shared_mean_where_its_terms_cancel():
+    """The exponential has ten bits more than a double, so that the terms may lose six."""
+    a, b = np.array([*LOGITS, (0.3, -705.0), (-705.3, 3.0)]).T
+    with np.errstate(over="ignore"):
+        x = np.where(b - a > 600, 1.7, -np.exp(np.minimum(b - a, 600)) * 1.01)
+    check_values("shared_mean", shared_mean, a, b, a, b, digits=400)
+    check_values("shared_mean", shared_mean, x, np.ones(len(a)), a, b, digits=400)
+
+
+@given(lists((-700, 700), (-3, 3)))
+@FAST
+def test_shared_mean(gaps):
+    """The numbers have one sign; the exponents are near to each other or far."""
+    n = len(gaps)
+    x = np.linspace(0.3, 1.7, n)
+    check_values("shared_mean", shared_mean, x, x[::-1], gaps, np.ones(n), digits=400)
+
+
 @given(lists((1e-150, 1e150), (0.5, 2)), lists((1e-150, 1e150), (0.5, 2)))
 @FAST
 def test_by_squares(ps, ds):
@@ -133,6 +172,26 @@ LIMITS = {
         [nan, inf, -np.log1p(np.exp(5)), nan, 0, -inf],
     ),
     "sech": ([(inf,), (-inf,), (nan,)], [0, 0, nan]),
+    "share_difference": ([(inf, 1), (-inf, 1), (inf, inf), (nan, 1)], [1, -1, nan, nan]),
+    "one_plus_exp_ratio": (
+        [(inf, 1), (-inf, -inf), (inf, inf), (nan, 1), (1, nan), (1, inf)],
+        [inf, 1, nan, nan, nan, 0],
+    ),
+    "expm1_ratio": (
+        [(inf, 1), (-inf, -inf), (inf, inf), (0, 0), (1, nan), (1, inf), (1, 0)],
+        [inf, 1, nan, nan, nan, 0, inf],
+    ),
+    "exp_over_expm1": (
+        [(inf, 1), (-inf, 1), (inf, inf), (0, -0.0), (nan, 1), (1, inf), (1, -inf)],
+        [inf, 0, nan, -inf, nan, 0, -np.e],
+    ),
+    "shared_mean": (
+        [
+            (2, 3, inf, 1), (2, 3, 1, inf), (2, 3, inf, inf), (2, nan, 0, 0), (2, inf, 0, 0),
+            (2, 3, 0, nan),
+        ],
+        [2, 3, nan, nan, inf, nan],
+    ),
     "exp_times_sigmoid": (
         [(inf, 1), (-inf, 1), (1, -inf), (inf, -inf), (nan, 1), (1, nan), (800, inf)],
         [inf, 0, 0, nan, nan, nan, inf],

@@ -23,7 +23,9 @@ TRIPLES = [
     (1.1e200, 1.3e200, 1.7e200), (1.1e-200, 1.3e-200, 1.7e-200), (3e200, 5e-100, 7e150),
     (1.1e300, 1.3e-300, 0.7), (3e-300, 7e300, 1.1e300), (7e-155, 3e-160, 2e-170), (0.3, 1.7, 2.9),
 ]  # fmt: skip
-LOGITS = [(800.0, 799.0), (-800.0, -802.5), (1000.0, -1000.0), (0.3, -1.2), (40.0, 3.0)]
+LOGITS = [
+    (800.0, 799.0), (-800.0, -802.5), (1000.0, -1000.0), (0.3, -1.2), (40.0, 3.0), (710.0, 0.1),
+]
 
 # Limits in units in the last place: 4, and more where a derivative is a sum that cancels in part.
 ELEMENTWISE = {
@@ -67,6 +69,14 @@ ELEMENTWISE = {
     "x / (y * z)": (TRIPLES, 4),
     "x**2 * y / z": (TRIPLES, 6),
     "exp(x) / (exp(x) + exp(y))": (LOGITS, 4),
+    "(exp(x) - exp(y)) / (exp(x) + exp(y))": (LOGITS, 4),
+    "(x * exp(x) + y * exp(y)) / (exp(x) + exp(y))": (LOGITS, 8),
+    "(x + y * exp(x)) / (1 + exp(x))": (LOGITS, 8),
+    "exp(x) / (1 + exp(x) + exp(y))": (LOGITS, 8),
+    "exp(x) / (exp(y) + 1)": (LOGITS, 4),
+    "(1 + exp(x)) / (1 + exp(y))": (LOGITS, 4),
+    "(exp(x) - 1) / (exp(y) - 1)": (LOGITS, 4),
+    "log((1 + exp(x)) / (1 + exp(y)))": ([*LOGITS, (1e-200, 3e-200)], 4),
     "exp(-log(1 + exp(x)))": ([-800.0, -3.3, 0.4, 37.0, 700.0], 4),
 }  # fmt: skip
 ROWS = [

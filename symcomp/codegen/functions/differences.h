@@ -19,6 +19,53 @@ INLINE double d_share_slope(double x, double y)
 }
 
 /* sigmoid(a) - sigmoid(b) = sigmoid(a) sigmoid(-b) (1 - exp(b - a)) for a >= b. */
+/* share(x, y) - share(y, x), the hyperbolic tangent of half the gap as if that were not rounded. */
+INLINE double d_share_difference(double x, double y)
+{
+    double gap = x - y, e = sum_error(x, -y, gap), z = m_tanh(0.5 * gap);
+    return z + 0.5 * e * (1 - z * z);
+}
+
+/* exp(x + e) for x <= 0 and small e, and in `rest` its rounding error, to 10 bits more than a double has:
+   the eighth part of the exponent, without a multiple of log 2, is the argument of a series for exp(r) - 1,
+   which is then squared three times. */
+INLINE double d_exp_and_rest(double x, double e, double *rest)
+{
+    double c = x > -700 ? x : -700, n = MAD(c, LOG2E, ROUNDER) - ROUNDER;
+    double high = 0.125 * MAD(-n, LN2_HIGH, c), low = 0.125 * MAD(-n, LN2_LOW, e), r = high + low;
+    double square = r * r, s = r + 0.5 * square, l = (r - s) + 0.5 * square, q = 1.0 / 3628800;
+    q = MAD(r, q, 1.0 / 362880);
+    q = MAD(r, q, 1.0 / 40320);
+    q = MAD(r, q, 1.0 / 5040);
+    q = MAD(r, q, 1.0 / 720);
+    q = MAD(r, q, 1.0 / 120);
+    q = MAD(r, q, 1.0 / 24);
+    q = MAD(r, q, 1.0 / 6);
+    l += 0.5 * product_error(r, r, square) + (r * square * q + sum_error(high, low, r) * (1 + r));
+    double sum = s + l;
+    l += s - sum;
+    s = sum;
+    for (int k = 0; k < 3; k++) {
+        double p = s * s, t = 2 * s + p;
+        l = ((2 * s - t) + p) + (product_error(s, s, p) + 2 * (l + s * l));
+        s = t;
+    }
+    double total = 1 + s, z = total + (l += (1 - total) + s), scale = power_of_two(n + ROUNDER);
+    *rest = x > -700 ? ((total - z) + l) * scale : 0;
+    return x > -700 ? z * scale : m_exp(x) * (1 + e);
+}
+
+/* (x exp(w) + y exp(v)) / (exp(w) + exp(v)), where the terms of the numerator may nearly cancel. */
+INLINE double d_shared_mean(double x, double y, double w, double v)
+{
+    int falls = w < v;
+    double first = falls ? y : x, second = falls ? x : y, high = falls ? v : w, low = falls ? w : v;
+    double gap = low - high, rest, share = d_exp_and_rest(gap, sum_error(low, -high, gap), &rest);
+    double p = second * share, s = first + p, total = 1 + share;
+    double error = sum_error(first, p, s) + (product_error(second, share, p) + finite_or_0(second * rest));
+    return (s + error) / (total + ((1 - total) + share + rest));
+}
+
 INLINE double d_sigmoid_difference(double x, double y)
 {
     int falls = x < y;
@@ -92,8 +139,44 @@ INLINE double d_exp_of_product(double x, double y)
     return m_exp(p) * (growth > 0.5 ? growth : 0.5);
 }
 
+/* exp(x + y) z, where the exponential alone may overflow. */
+INLINE double exp_times(double x, double y, double z)
+{
+    double s = x + y;
+    int beyond = (s > 709) & (s < 711);
+    double part = r_exp_of_sum(beyond ? x - 1 : x, y) * z;
+    return beyond ? part * 2.718281828459045 : part;
+}
+
 /* exp(x) sigmoid(y), where the exponential may overflow. */
 INLINE double d_exp_times_sigmoid(double x, double y)
 {
-    return r_exp_of_sum(x, y < 0 ? y : 0) / (1 + m_exp(-fabs(y)));
+    return exp_times(x, y < 0 ? y : 0, 1 / (1 + m_exp(-fabs(y))));
+}
+
+/* (1 + exp(x)) / (1 + exp(y)). */
+INLINE double d_one_plus_exp_ratio(double x, double y)
+{
+    double above = x > 0 ? x : 0, below = y > 0 ? y : 0;
+    double z = exp_times(above, -below, (1 + m_exp(-fabs(x))) / (1 + m_exp(-fabs(y))));
+    return (x != x) | (y != y) ? NAN : z;
+}
+
+/* The part of exp(x) - 1 that stays in range: for x > 0 it is multiplied by exp(x). */
+INLINE double exp_gap_part(double x)
+{
+    return x > 0 ? -m_expm1(-x) : m_expm1(x);
+}
+
+/* (exp(x) - 1) / (exp(y) - 1). */
+INLINE double d_expm1_ratio(double x, double y)
+{
+    double above = x > 0 ? x : 0, below = y > 0 ? y : 0;
+    return exp_times(above, -below, exp_gap_part(x) / exp_gap_part(y));
+}
+
+/* exp(x) / (exp(y) - 1). */
+INLINE double d_exp_over_expm1(double x, double y)
+{
+    return exp_times(x, y > 0 ? -y : 0, 1 / exp_gap_part(y));
 }

@@ -10,7 +10,9 @@ from typing import Any
 
 from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import real_float_rule, scalar
-from symcomp.ops.elementwise.scalar_logistic import sigmoid
+from symcomp.ops.elementwise.scalar_logic import lt, switch
+from symcomp.ops.elementwise.scalar_logistic import share, sigmoid
+from symcomp.ops.elementwise.scalar_math import expm1
 from symcomp.ops.elementwise.scalar_products import over_both
 from symcomp.ops.elementwise.scalar_trigonometry import tan, tanh
 
@@ -32,6 +34,16 @@ share_slope: Any = _row(
     "share_slope", "x y", "share(x, y) share(y, x).",
     lambda x, y, z, g: -g * z * tanh(0.5 * (x - y)), lambda x, y, z, g: g * z * tanh(0.5 * (x - y)),
 )  # fmt: skip
+share_difference: Any = _row(
+    "share_difference", "x y", "share(x, y) - share(y, x).",
+    lambda x, y, z, g: 2 * g * share_slope(x, y), lambda x, y, z, g: -2 * g * share_slope(x, y),
+)  # fmt: skip
+shared_mean: Any = _row(
+    "shared_mean", "x y a b", "(x exp(a) + y exp(b)) / (exp(a) + exp(b)).",
+    lambda x, y, a, b, z, g: g * share(a, b), lambda x, y, a, b, z, g: g * share(b, a),
+    lambda x, y, a, b, z, g: g * (x - y) * share_slope(a, b),
+    lambda x, y, a, b, z, g: g * (y - x) * share_slope(a, b),
+)  # fmt: skip
 sigmoid_difference = _row(
     "sigmoid_difference", "x y", "sigmoid(x) - sigmoid(y).",
     lambda x, y, z, g: g * sigmoid_slope(x), lambda x, y, z, g: -g * sigmoid_slope(y),
@@ -44,9 +56,32 @@ sech = _row(
     "sech", "x", "1 / cosh(x).",
     lambda x, z, g: -g * z * tanh(x),
 )  # fmt: skip
-exp_times_sigmoid = _row(
+# In derivatives by y one of two forms is in range.
+exp_times_sigmoid: Any = _row(
     "exp_times_sigmoid", "x y", "exp(x) sigmoid(y), where exp(x) overflows, too.",
-    lambda x, y, z, g: g * z, lambda x, y, z, g: g * z * sigmoid(-y),
+    lambda x, y, z, g: g * z,
+    lambda x, y, z, g: g * switch(
+        lt(0, y), exp_times_sigmoid(x, -y) * sigmoid(y), z * sigmoid(-y)
+    ),
+)  # fmt: skip
+one_plus_exp_ratio: Any = _row(
+    "one_plus_exp_ratio", "x y", "(1 + exp(x)) / (1 + exp(y)), where these overflow, too.",
+    lambda x, y, z, g: g * exp_times_sigmoid(x, -y),
+    lambda x, y, z, g: -g * switch(
+        lt(y, 0), one_plus_exp_ratio(x, -y) * sigmoid(-y), z * sigmoid(y)
+    ),
+)  # fmt: skip
+exp_over_expm1: Any = _row(
+    "exp_over_expm1", "x y", "exp(x) / (exp(y) - 1), where these overflow, too.",
+    lambda x, y, z, g: g * z,
+    lambda x, y, z, g: g * switch(
+        lt(y, 0), exp_over_expm1(x, -y) / expm1(y), z / expm1(-y)
+    ),
+)  # fmt: skip
+expm1_ratio: Any = _row(
+    "expm1_ratio", "x y", "(exp(x) - 1) / (exp(y) - 1), where these overflow, too.",
+    lambda x, y, z, g: g * exp_over_expm1(x, y),
+    lambda x, y, z, g: g * switch(lt(y, 0), expm1_ratio(x, -y) / expm1(y), z / expm1(-y)),
 )  # fmt: skip
 exp_of_product = _row(
     "exp_of_product", "x y", "exp(x y), as if the exponent were not rounded.",
