@@ -411,7 +411,7 @@ def _literal_power(f: Any, exponent: Any) -> complex | None:
 
 
 def powers(multiply: Rule, invert: Rule) -> Rule:
-    """Return the rule of powers whose exponents are literals.
+    """Return the rule of powers.
 
     Parameters
     ----------
@@ -421,24 +421,37 @@ def powers(multiply: Rule, invert: Rule) -> Rule:
 
     def rule(f: Any, given: Sequence[Any], dtype: str) -> Any:
         base, exponent = f.complex(given[0], dtype), _literal_power(f, given[1])
-        if exponent is None or not np.isfinite(exponent):
-            return None
+        if exponent is None:
+            return _power(f, base, f.complex(given[1], dtype), dtype, multiply)
         r = _Real(f, COMPLEX[dtype])
         one = tuple(r("second", x, y) for x, y in zip(base, (1, 0), strict=True))
         if exponent == 0:
             return one
         far = abs(exponent.real)
-        if exponent.imag == 0 and far == int(far) and far <= MOST_PRODUCTS:
-            power = _product_of(f, base, int(far), dtype, multiply)
-            found = invert(f, [power], dtype) if exponent.real < 0 else power
-        else:
+        if exponent.imag != 0 or not far <= MOST_PRODUCTS or far != int(far):
             y = r.number(exponent.real), r.number(exponent.imag)
-            found = _exp(f, [multiply(f, [_log(f, [base], dtype), y], dtype)], dtype)
+            return _power(f, base, y, dtype, multiply)
+        power = _product_of(f, base, int(far), dtype, multiply)
+        found = invert(f, [power], dtype) if exponent.real < 0 else power
         is_zero = r.test("and_", *(r.test("eq", x, 0) for x in base))
         at_zero = 0.0 if exponent.real > 0 else float("nan")
         return tuple(r.choose(is_zero, at_zero, z) for z in found)
 
     return rule
+
+
+def _power(f: Any, base: Any, exponent: Any, dtype: str, multiply: Rule) -> Any:
+    """Return a power by its logarithm; 0 has powers only for positive real parts, and 0-th ones."""
+    r = _Real(f, COMPLEX[dtype])
+    found = _exp(f, [multiply(f, [_log(f, [base], dtype), exponent], dtype)], dtype)
+    is_zero, is_one = (
+        r.test("and_", *(r.test("eq", x, 0) for x in pair)) for pair in (base, exponent)
+    )
+    at_zero = r.choose(r.test("gt", exponent[0], 0), 0, float("nan"))
+    return tuple(
+        r.choose(is_one, one, r.choose(is_zero, at_zero, z))
+        for z, one in zip(found, (1, 0), strict=True)
+    )
 
 
 def _product_of(f: Any, base: Any, n: int, dtype: str, multiply: Rule) -> Any:

@@ -22,7 +22,7 @@ from symcomp.gpu.loops import DeviceLoop, DeviceUntil, is_count, leave_loops, lo
 from symcomp.gpu.lowerings.contract import TARGET, is_number, lacks_library, lowering_of, lowerings
 from symcomp.gpu.lowerings.decompositions import DECOMPOSITIONS
 from symcomp.gpu.lowerings.determinants import DETERMINANTS
-from symcomp.gpu.lowerings.elements import ELEMENTS
+from symcomp.gpu.lowerings.elements import ELEMENTS, multiplies_complex
 from symcomp.gpu.lowerings.fourier import FOURIER
 from symcomp.gpu.lowerings.linalg import LINALG
 from symcomp.gpu.lowerings.parts import PARTS
@@ -34,6 +34,7 @@ from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, To
 from symcomp.gpu.type import DeviceType
 from symcomp.gpu.until import DeviceUntilGraph
 from symcomp.ops.control.regions import place
+from symcomp.ops.formulas.fused import Fused
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import is_advanced
 from symcomp.ops.shapes.shape import Shape, ShapeI
@@ -59,6 +60,7 @@ def move(graph: FunctionGraph, firings: list[Firing]) -> None:
     firings : list of Firing
         Each replacement is added.
     """
+    take_products_apart(graph)
     _take_parts_first(graph)
     mover = _Mover(graph)
     for nodes, device in mover.regions():
@@ -66,6 +68,20 @@ def move(graph: FunctionGraph, firings: list[Firing]) -> None:
     leave_loops(graph)
     _cancel(graph)
     _copy_results_together(graph)
+
+
+def take_products_apart(graph: FunctionGraph) -> None:
+    """Make nodes of the steps of a formula with products of complex numbers along axes, which have
+    kernels of their own.
+    """
+    for node in graph.toposort():
+        op: Any = node.op
+        steps = op.formula.steps if isinstance(op, Fused) else ()
+        if any(multiplies_complex(step.function, step.dtype) for step in steps):
+            found = op.unfold(node.inputs)
+            for old, new in zip(node.outputs, found, strict=True):
+                new.source = old.source
+                graph.replace(old, new)
 
 
 def _take_parts_first(graph: FunctionGraph) -> None:

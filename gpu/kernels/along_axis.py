@@ -1,6 +1,6 @@
-"""Positions of extremes, and cumulative sums and products, along axes.
+"""Positions of extremes, products of complex numbers, and cumulative sums and products, along axes.
 
-A block finds the extreme of a result, by a tree; a thread accumulates a line, in its order.
+A block makes a result of the first two, by a tree; a thread accumulates a line, in its order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, named
-from symcomp.codegen.functions.c_scalars import C_TYPES, converted
+from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, converted
 from symcomp.errors import ShapeError
 from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner, blocks_for
 
@@ -53,18 +53,10 @@ def extreme_kernel(dtype: str, largest: bool, kept: int, reduced: int) -> CudaKe
     if is_float:
         better = f"((x != x) & (y == y)) | ({better} & (y == y))"
         equal = "(x == y) | ((x != x) & (y != y))"
-    numbers = ["results", "count", *(f"m{a}" for a in range(1, kept))]
-    numbers += [f"r{a}" for a in range(1, reduced)]
-    parameters = [f"const int64_t {name}" for name in numbers]
-    parameters.append("const addresses<2> data")
-    parameters += [f"const steps<int64_t, 2> step{a}" for a in range(kept + reduced)]
-    outer = offset_lines("o", ["results", *(f"m{a}" for a in range(1, kept))], 0, [0])
-    inner = offset_lines("j", ["count", *(f"r{a}" for a in range(1, reduced))], kept, [1])
-    inner = [line.replace("[1]", "[0]") for line in inner]  # o1 is where element j lies in x
+    numbers, head, outer, inner = _of_results(kept, reduced)
     take = f"if (place < 0 || ({better}) || (({equal}) && at < place))"
     lines = [
-        f'extern "C" __global__ void NAME({", ".join(parameters)})',
-        "{",
+        *head,
         f"    __shared__ {t} best[{THREADS}];",
         f"    __shared__ int64_t where[{THREADS}];",
         "    for (int64_t o = blockIdx.x; o < results; o += gridDim.x) {",
@@ -98,8 +90,22 @@ def extreme_kernel(dtype: str, largest: bool, kept: int, reduced: int) -> CudaKe
         "}",
     ]
     name, text = named(lines, THREADS)
-    axes = kept + reduced
-    return CudaKernel(name, text, tuple(numbers), 2, 0, axes, True, THREADS, True)
+    return CudaKernel(name, text, tuple(numbers), 2, 0, kept + reduced, True, THREADS, True)
+
+
+def _of_results(kept: int, reduced: int) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Return the names of the numbers of a kernel whose blocks make a result each; its head; and
+    the lines that find where the elements of result ``o`` begin, and where element ``j`` lies.
+    """
+    numbers = ["results", "count", *(f"m{a}" for a in range(1, kept))]
+    numbers += [f"r{a}" for a in range(1, reduced)]
+    parameters = [f"const int64_t {name}" for name in numbers]
+    parameters.append("const addresses<2> data")
+    parameters += [f"const steps<int64_t, 2> step{a}" for a in range(kept + reduced)]
+    outer = offset_lines("o", ["results", *(f"m{a}" for a in range(1, kept))], 0, [0])
+    inner = offset_lines("j", ["count", *(f"r{a}" for a in range(1, reduced))], kept, [1])
+    inner = [line.replace("[1]", "[0]") for line in inner]  # o1 is where element j lies in x
+    return numbers, [f'extern "C" __global__ void NAME({", ".join(parameters)})', "{"], outer, inner
 
 
 def plan_extreme(planner: Planner, x: Operand, axes: Sequence[int], largest: bool) -> Operand:
@@ -110,15 +116,96 @@ def plan_extreme(planner: Planner, x: Operand, axes: Sequence[int], largest: boo
             f"{planner.label}: an array of shape {x.shape} is empty along axes {tuple(axes)}"
         )
     z = planner.new("int64", [x.shape[a] for a in kept])
+    kernel = extreme_kernel(x.dtype, largest, max(len(kept), 1), max(len(axes), 1))
+    _plan_results(planner, kernel, x, z, kept, axes)
+    return z
+
+
+def _plan_results(
+    planner: Planner,
+    kernel: CudaKernel,
+    x: Operand,
+    z: Operand,
+    kept: Sequence[int],
+    axes: Sequence[int],
+) -> None:
+    """Emit a kernel whose blocks make a result each, of the elements along ``axes``."""
     if z.size == 0:
-        return z
+        return
     outer = [(x.shape[a], x.strides[a]) for a in kept] or [(1, 0)]
     inner = [(x.shape[a], x.strides[a]) for a in axes] or [(1, 0)]
     count = int(np.prod([n for n, _ in inner], dtype=np.int64))
     numbers = [z.size, count, *(n for n, _ in outer[1:]), *(n for n, _ in inner[1:])]
     rows = [[step, 0] for _, step in (*outer, *inner)]
-    kernel = extreme_kernel(x.dtype, largest, len(outer), len(inner))
     planner.launch(kernel, [min(z.size, MOST_BLOCKS)], numbers, [x, z], rows)
+
+
+@cache
+def complex_product_kernel(
+    given: str, work: str, dtype: str, kept: int, reduced: int
+) -> CudaKernel:
+    """Return the kernel of products of complex numbers.
+
+    Parameters
+    ----------
+    given, work, dtype : str
+        Of the elements, of the products, and of the results.
+    kept, reduced : int
+        The numbers of axes, at least 1.
+    """
+    s, t, z = (_complex_type(d) if d in COMPLEX else C_TYPES[d] for d in (given, work, dtype))
+    numbers, head, outer, inner = _of_results(kept, reduced)
+    part = C_TYPES[COMPLEX[work]]
+    element = f"*(const {s} *)(data[0] + o1)"
+    if given in COMPLEX:
+        element = f"{t}{{({part})({element}).re, ({part})({element}).im}}"
+    else:
+        element = f"{t}{{({part})({element}), 0}}"
+    narrow = C_TYPES[COMPLEX[dtype]]
+    lines = [
+        *head,
+        f"    __shared__ {t} made[{THREADS}];",
+        "    for (int64_t o = blockIdx.x; o < results; o += gridDim.x) {",
+        "        int64_t o0 = 0;",
+        f"        {t} product = {t}{{1}};",
+        *(f"        {line}" for line in outer),
+        # No element is multiplied by 1, which would make NaN of infinite ones.
+        f"        for (int64_t j = threadIdx.x; j < count; j += {THREADS}) {{",
+        "            int64_t o1 = o0;",
+        *(f"            {line}" for line in inner),
+        f"            const {t} x = {element};",
+        f"            product = j < {THREADS} ? x : product * x;",
+        "        }",
+        "        made[threadIdx.x] = product;",
+        "        __syncthreads();",
+        f"        for (int half = {THREADS // 2}; half; half /= 2) {{",
+        "            if (threadIdx.x < half && threadIdx.x + half < count)",
+        "                made[threadIdx.x] = made[threadIdx.x] * made[threadIdx.x + half];",
+        "            __syncthreads();",
+        "        }",
+        "        if (threadIdx.x == 0)",
+        f"            (({z} *)data[1])[o] = {z}{{({narrow})made[0].re, ({narrow})made[0].im}};",
+        "        __syncthreads();",
+        "    }",
+        "}",
+    ]
+    name, text = named(lines, THREADS)
+    return CudaKernel(name, text, tuple(numbers), 2, 0, kept + reduced, True, THREADS, True)
+
+
+def _complex_type(dtype: str) -> str:
+    return f"complex_number<{C_TYPES[COMPLEX[dtype]]}>"
+
+
+def plan_complex_product(
+    planner: Planner, x: Operand, axes: Sequence[int], work: str, dtype: str
+) -> Operand:
+    """Emit the products of the elements along axes, computed in the dtype ``work``."""
+    kept = [a for a in range(x.ndim) if a not in axes]
+    z = planner.new(dtype, [x.shape[a] for a in kept])
+    ranks = max(len(kept), 1), max(len(axes), 1)
+    kernel = complex_product_kernel(x.dtype, work, dtype, *ranks)
+    _plan_results(planner, kernel, x, z, kept, axes)
     return z
 
 
@@ -135,7 +222,8 @@ def running_kernel(given: str, dtype: str, adds: bool, rank: int) -> CudaKernel:
     rank : int
         The number of axes of the lines, at least 1.
     """
-    t = C_TYPES[dtype]
+    t = _complex_type(dtype) if dtype in COMPLEX else C_TYPES[dtype]
+    s = t if dtype in COMPLEX else _stored(dtype)
     numbers = ["lines", "count", "from", "to", *(f"m{a}" for a in range(1, rank))]
     parameters = [f"const int64_t {name}" for name in numbers]
     parameters.append("const addresses<2> data")
@@ -143,9 +231,13 @@ def running_kernel(given: str, dtype: str, adds: bool, rank: int) -> CudaKernel:
     outer = offset_lines("o", ["lines", *(f"m{a}" for a in range(1, rank))], 0, [0, 1])
     total = f"total {'+' if adds else '*'} x"
     total = f"half_of({total})" if dtype == "float16" else f"({t})({total})"
-    value = converted(
-        f"(({C_TYPES[given]})*(const {_stored(given)} *)(data[0] + o0))", given, dtype
-    )
+    if given in COMPLEX:
+        value = f"*(const {t} *)(data[0] + o0)"
+        total = f"j ? total {'+' if adds else '*'} x : x"
+    else:
+        value = converted(
+            f"(({C_TYPES[given]})*(const {_stored(given)} *)(data[0] + o0))", given, dtype
+        )
     lines = [
         f'extern "C" __global__ void NAME({", ".join(parameters)})',
         "{",
@@ -153,11 +245,11 @@ def running_kernel(given: str, dtype: str, adds: bool, rank: int) -> CudaKernel:
         f"         o += (int64_t)gridDim.x * {ALONE}) {{",
         "        int64_t o0 = 0, o1 = 0;",
         *(f"        {line}" for line in outer),
-        f"        {t} total = {0 if adds else 1};",
+        f"        {t} total = {t}{{{0 if adds else 1}}};",
         "        for (int64_t j = 0; j < count; j++, o0 += from, o1 += to) {",
         f"            const {t} x = {value};",
         f"            total = {total};",
-        f"            *({_stored(dtype)} *)(data[1] + o1) = ({_stored(dtype)})total;",
+        f"            *({s} *)(data[1] + o1) = ({s})total;",
         "        }",
         "    }",
         "}",

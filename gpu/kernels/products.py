@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from symcomp.codegen.cuda.text import CudaKernel, named
 from symcomp.codegen.functions.c_scalars import STORED
 from symcomp.core.record import record
@@ -21,11 +23,15 @@ GAP = TILE // SQUARE
 THREADS = GAP * GAP
 # The most blocks of a grid along its third axis.
 MOST_BATCHES = 65535
-#: The C type that products are computed in, by dtype; those of integers wrap around.
+#: The C type that products of real numbers are computed in, by dtype; integers wrap around.
 WORK = {
     "float16": "float", "float32": "float", "float64": "double", "int64": "uint64_t",
     "uint64": "uint64_t", "bool": "uint32_t",
     **{f"{sign}int{bits}": "uint32_t" for sign in ("", "u") for bits in (8, 16, 32)},
+}  # fmt: skip
+#: The same of complex numbers, and how they lie in memory.
+WORK_OF_COMPLEX = {
+    "complex64": "complex_number<float>", "complex128": "complex_number<double>",
 }  # fmt: skip
 _NUMBERS = (
     "m", "n", "k", "a_row", "a_column", "a_batch", "b_row", "b_column", "b_batch",
@@ -49,28 +55,27 @@ def product_kernel(dtype: str, has_alpha: bool, has_c: bool) -> CudaKernel:
     Parameters
     ----------
     dtype : str
-        A key of ``WORK``.
+        A key of ``WORK`` or ``WORK_OF_COMPLEX``.
     has_alpha : bool
         Whether the product is scaled.
     has_c : bool
         Whether a scaled array is added; it is not read where its factor is 0.
     """
-    t, s = WORK[dtype], STORED[dtype]
+    of_complex = WORK_OF_COMPLEX.get(dtype)
+    t, s = (of_complex, of_complex) if of_complex else (WORK[dtype], STORED[dtype])
     x, y = f"left[d][y + {GAP} * i]", f"right[d][x + {GAP} * j]"
-    total = {
-        "float": f"__builtin_fmaf({x}, {y}, total[i][j])",
-        "double": f"__builtin_fma({x}, {y}, total[i][j])",
-    }.get(t, f"total[i][j] | ({x} & {y})" if dtype == "bool" else f"total[i][j] + {x} * {y}")
+    if np.dtype(dtype).kind in "fc":
+        total = f"fused({x}, {y}, total[i][j])"
+    else:
+        total = f"total[i][j] | ({x} & {y})" if dtype == "bool" else f"total[i][j] + {x} * {y}"
+    zero = f"{t}{{0}}"
     arrays = 3 + has_alpha + 2 * has_c
     alpha = f"const {t} alpha = *(const {s} *)data[3];" if has_alpha else ""
     beta = f"const {t} beta = *(const {s} *)data[{3 + has_alpha}];" if has_c else ""
     scaled = "alpha * total[i][j]" if has_alpha else "total[i][j]"
     place = "row * c_row + column * c_column + blockIdx.z * c_batch"
-    add = (
-        f"if (beta != 0) value += beta * ({t})((const {s} *)data[{4 + has_alpha}])[{place}];"
-        if has_c
-        else ""
-    )
+    added = f"({t})((const {s} *)data[{4 + has_alpha}])[{place}]"
+    add = f"if (beta != {zero}) value = value + beta * {added};" if has_c else ""
     numbers = ", ".join(f"const int64_t {name}" for name in _NUMBERS)
     text = f"""
 extern "C" __global__ void NAME({numbers}, const addresses<{arrays}> data)
@@ -86,19 +91,19 @@ extern "C" __global__ void NAME({numbers}, const addresses<{arrays}> data)
     {t} total[{SQUARE}][{SQUARE}];
     for (int i = 0; i < {SQUARE}; i++)
         for (int j = 0; j < {SQUARE}; j++)
-            total[i][j] = 0;
+            total[i][j] = {zero};
     for (int64_t first = 0; first < k; first += {DEPTH}) {{
         for (int e = t; e < {TILE * DEPTH}; e += {THREADS}) {{
             /* Neighbouring threads read neighbours in memory. */
             const int r = a_row == 1 ? e % {TILE} : e / {DEPTH};
             const int d = a_row == 1 ? e / {TILE} : e % {DEPTH};
             const int64_t row = top + r, at = first + d;
-            left[d][r] = (row < m) & (at < k) ? ({t})a[row * a_row + at * a_column] : ({t})0;
+            left[d][r] = (row < m) & (at < k) ? ({t})a[row * a_row + at * a_column] : {zero};
             const int q = b_row == 1 ? e / {DEPTH} : e % {TILE};
             const int f = b_row == 1 ? e % {DEPTH} : e / {TILE};
             const int64_t column = side + q, down = first + f;
             const bool inside = (column < n) & (down < k);
-            right[f][q] = inside ? ({t})b[down * b_row + column * b_column] : ({t})0;
+            right[f][q] = inside ? ({t})b[down * b_row + column * b_column] : {zero};
         }}
         __syncthreads();
         for (int d = 0; d < {DEPTH}; d++)

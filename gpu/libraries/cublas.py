@@ -26,11 +26,12 @@ DEFAULT_ALGORITHM = -1
 # Numbers of types and of kinds of computing, and the dtype of factors.
 TYPES = {
     "float16": (2, 68, "float32"), "float32": (0, 68, "float32"), "float64": (1, 70, "float64"),
+    "complex64": (4, 68, "complex64"), "complex128": (5, 70, "complex128"),
 }  # fmt: skip
-#: How products of float32 are computed, by ``config.gpu_products``.
+#: How products of float32 and complex64 are computed, by ``config.gpu_products``.
 COMPUTING = {"full": 68, "tf32": 77, "bf16": 75}
 # Letters of the functions for vectors.
-LETTERS = {"float32": "S", "float64": "D"}
+LETTERS = {"float32": "S", "float64": "D", "complex64": "C", "complex128": "Z"}
 MATRICES = "cublasGemmStridedBatchedEx_64"
 
 
@@ -135,7 +136,7 @@ def _matrix_call(z: Operand, a: Operand, b: Operand, products: str) -> tuple[str
     if first is None or second is None or min(steps) < 0:
         return None
     number, computing, _ = TYPES[z.dtype]
-    if z.dtype == "float32":
+    if z.dtype in ("float32", "complex64"):
         computing = COMPUTING[products]
     n, m, k = z.shape[-1], z.shape[-2], a.shape[-1]
     return MATRICES, [
@@ -161,7 +162,7 @@ def _vector_call(
     if rows == 1 and scaled is None:
         y = _vector(_turned(a))
         if y is not None:
-            function = f"cublas{letter}dot_v2_64"
+            function = f"cublas{letter}dot{'u' * (letter in 'CZ')}_v2_64"
             return function, [a.shape[-1], y[0], y[1], x[0], x[1], z]
     how = stored(a)
     if how is None:

@@ -11,14 +11,14 @@ from symcomp.codegen.functions.c_scalars import COMPLEX
 from symcomp.core.node import Apply, Constant
 from symcomp.cvm.kernels import FORMULAS, formula_of
 from symcomp.gpu.complex_formulas import ComplexNests, complex_nests_for, plan_complex
-from symcomp.gpu.formulas import nests_for, parts_of_complex, plan_formula
-from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
+from symcomp.gpu.formulas import nests_for, plan_formula
+from symcomp.gpu.kernels.along_axis import plan_complex_product, plan_extreme, plan_running
 from symcomp.gpu.kernels.sorting import plan_search, plan_sort
 from symcomp.gpu.lowerings.contract import DeviceLowering, all_but
 from symcomp.gpu.planner import Planner
 from symcomp.ops.formulas.formula import Literal
 from symcomp.ops.reductions.cumulative import CumOp
-from symcomp.ops.reductions.reduce import ArgReduce
+from symcomp.ops.reductions.reduce import ArgReduce, Reduce
 from symcomp.ops.sorting.sort import Argsort, SearchSorted, Sort
 from symcomp.ops.sorting.topk import ArgTopK
 
@@ -52,6 +52,30 @@ def _plan_formula(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequen
     return plan(planner, made, given)
 
 
+def multiplies_complex(function: Any, dtype: str) -> bool:
+    """Return whether a function of arrays is a product of complex numbers along axes: it has a
+    kernel of its own.
+    """
+    is_product = isinstance(function, Reduce) and function.reduction.name == "prod"
+    return is_product and bool(function.axes) and dtype in COMPLEX
+
+
+def _multiplies_complex(node: Apply) -> bool:
+    return multiplies_complex(node.op, node.outputs[0].dtype)
+
+
+def _reduces(node: Apply) -> bool:
+    return _multiplies_complex(node) or _has_nests(node)
+
+
+def _plan_reduction(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    if not _multiplies_complex(node):
+        return _plan_formula(planner, node, given)
+    op: Any = node.op
+    dtype, work = op.dtypes_for(given[0].dtype)
+    return [plan_complex_product(planner, given[0], op.axes, work, dtype)]
+
+
 def _is_real(node: Apply) -> bool:
     return all(np.dtype(v.dtype).kind in "biuf" for v in (*node.inputs, *node.outputs))
 
@@ -64,17 +88,12 @@ def _plan_arg(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[A
 def _plan_running(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
     z = planner.new(node.outputs[0].dtype, given[0].shape)
-    for part, x in zip(parts_of_complex(z), parts_of_complex(given[0]), strict=True):
-        plan_running(planner, part, x, op.axis, op.mode == "add")
+    plan_running(planner, z, given[0], op.axis, op.mode == "add")
     return [z]
 
 
 def _runs(node: Apply) -> bool:
-    """Tell whether cumulative sums or products have a kernel; those of complex numbers are sums of
-    their parts.
-    """
-    op: Any = node.op
-    return _is_real(node) or (op.mode == "add" and node.inputs[0].dtype in COMPLEX)
+    return _is_real(node) or node.inputs[0].dtype in COMPLEX
 
 
 def _plan_sort(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -102,6 +121,7 @@ def _searches(node: Apply) -> bool:
 #: Lowerings by the class of the op.
 ELEMENTS: dict[type, DeviceLowering] = {
     **dict.fromkeys(FORMULAS, DeviceLowering(_plan_formula, accepts=_has_nests)),
+    Reduce: DeviceLowering(_plan_reduction, accepts=_reduces),
     ArgReduce: DeviceLowering(_plan_arg, accepts=_is_real),
     CumOp: DeviceLowering(_plan_running, accepts=_runs),
     Sort: DeviceLowering(_plan_sort, accepts=_is_real),

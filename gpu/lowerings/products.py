@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.functions.c_scalars import COMPLEX
 from symcomp.core.node import Apply
 from symcomp.errors import ShapeError
-from symcomp.gpu.complex_formulas import ComplexNests, complex_nests_for, plan_complex
-from symcomp.gpu.formulas import contiguous, parts_of_complex, plan_copy
-from symcomp.gpu.kernels.products import WORK, ProductOperands, plan_product
+from symcomp.gpu.kernels.products import WORK, WORK_OF_COMPLEX, ProductOperands, plan_product
 from symcomp.gpu.libraries.cublas import plan_by_cublas
 from symcomp.gpu.lowerings.contract import DeviceLowering
 from symcomp.gpu.lowerings.views import shadow_of
 from symcomp.gpu.planner import Operand, Planner
-from symcomp.ops.elementwise.elemwise import ROWS
-from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
 from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.linalg.contraction import MatrixChain, best_brackets, bracketed
 from symcomp.ops.linalg.products import BatchedDot, Dot
@@ -27,7 +22,7 @@ from symcomp.ops.linalg.products import BatchedDot, Dot
 
 def _multiplies(node: Apply) -> bool:
     dtypes = {v.dtype for v in (*node.inputs, *node.outputs)}
-    has_kernel = len(dtypes) == 1 and dtypes <= WORK.keys() | COMPLEX.keys()
+    has_kernel = len(dtypes) == 1 and dtypes <= WORK.keys() | WORK_OF_COMPLEX.keys()
     return has_kernel and not getattr(node.op, "inplace", False)
 
 
@@ -55,70 +50,10 @@ def _product(
             f"{node.op}: shapes {a.shape} and {b.shape} do not fit{more}: the inner lengths must "
             "be equal"
         )
-    if a.dtype in COMPLEX:
-        return _product_of_complex(planner, a, b, scaled or ProductOperands())
-    return _product_of_real(planner, a, b, scaled)
-
-
-def _product_of_real(
-    planner: Planner, a: Operand, b: Operand, scaled: ProductOperands | None
-) -> Operand:
-    z = planner.new(a.dtype, (*a.shape[:-1], b.shape[-1]))
+    z = planner.new(a.dtype, shape)
     if not plan_by_cublas(planner, z, a, b, scaled):
         plan_product(planner, z, a, b, scaled)
     return z
-
-
-def _product_of_complex(
-    planner: Planner, a: Operand, b: Operand, scaled: ProductOperands
-) -> Operand:
-    """Emit a product of complex matrices: four of their parts, which are copied to be in C order.
-    """
-    x, y = ([contiguous(planner, p) for p in parts_of_complex(m)] for m in (a, b))
-    one = planner.constant(np.ones((), x[0].dtype))
-    minus = planner.constant(-np.ones((), x[0].dtype))
-    multiply = partial(_product_of_real, planner)
-    real = multiply(x[1], y[1], None)
-    real = multiply(x[0], y[0], ProductOperands(one, minus, real))
-    imaginary = multiply(x[1], y[0], None)
-    imaginary = multiply(x[0], y[1], ProductOperands(one, one, imaginary))
-    z = planner.new(a.dtype, real.shape)
-    for target, part in zip(parts_of_complex(z), (real, imaginary), strict=True):
-        plan_copy(planner, target, part)
-    if scaled.alpha is None and scaled.c is None:
-        return z
-    made = _scaling(a.dtype, z.ndim, scaled.alpha is not None, scaled.c is not None)
-    factors = [scaled.alpha] if scaled.alpha is not None else []
-    factors += [scaled.beta] if scaled.c is not None else []
-    given = [z, *([scaled.c] if scaled.c is not None else [])]
-    given += [f.view((1,) * z.ndim, (0,) * z.ndim) for f in factors]
-    return plan_complex(planner, made, given)[0]
-
-
-@cache
-def _scaling(dtype: str, rank: int, has_alpha: bool, has_c: bool) -> ComplexNests:
-    """Return alpha z + beta c, for the inputs z, c, alpha and beta, as far as they are there; c is
-    left out where beta is 0.
-    """
-    arrays, count = 1 + has_c, 1 + has_c + has_alpha + has_c
-    literals = (Literal.of(np.zeros((), dtype)),)
-    steps: list[Step] = []
-
-    def add(name: str, *given: int, kind: str = dtype) -> int:
-        steps.append(Step(ROWS[name](), given, kind))
-        return count + len(literals) + len(steps) - 1
-
-    found = add("mul", 0, arrays) if has_alpha else 0
-    if has_c:
-        beta, zero = count - 1, count
-        product = add("mul", 1, beta)
-        is_zero = add("eq", beta, zero, kind="bool")
-        found = add("add", found, add("switch", is_zero, zero, product))
-    patterns = ((False,) * rank,) * arrays + ((True,) * rank,) * (count - arrays)
-    formula = Formula((dtype,) * count, literals, tuple(steps), (Result(found),))
-    made = complex_nests_for(formula, patterns)
-    assert made is not None
-    return made
 
 
 def _plan_dot(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:

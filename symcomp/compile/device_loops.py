@@ -18,7 +18,7 @@ from symcomp.gpu.formulas import plan_copy
 from symcomp.gpu.loops import DeviceLoop, device_loop
 from symcomp.gpu.lowerings.contract import TARGET, DeviceLowering, Plans, can_be_copied
 from symcomp.gpu.planner import Operand, Planner
-from symcomp.gpu.rules import is_needed
+from symcomp.gpu.rules import is_needed, take_products_apart
 from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing
@@ -55,6 +55,7 @@ def _prepared(node: Apply, rewrite_body: RewriteBody) -> DeviceLoop | None:
         return None
     body = FunctionGraph(op.body.inputs, op.body.outputs)
     rewrite_body(body, chosen_rewrites(op))
+    take_products_apart(body)
     prepare_loops(body, [], rewrite_body)
     return device_loop(op, ClosedGraph(body.inputs, body.outputs))
 

@@ -1,10 +1,12 @@
 // A libcublas for tests: the functions that symcomp calls, with NVIDIA's names and arguments, by plain loops.
 // It refuses what cuBLAS refuses, and what symcomp promises not to do: factors on the host, no workspace.
+#include <complex>
+
 #include "fake_matrices.h"
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 enum { PLAIN, TRANSPOSED };
-enum { R_32F = 0, R_64F = 1, R_16F = 2 };
+enum { R_32F = 0, R_64F = 1, R_16F = 2, C_32F = 4, C_64F = 5 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, FAST_16BF = 75, FAST_TF32 = 77 };
 
 struct Handle { void *stream, *workspace; int on_device; };
@@ -34,6 +36,9 @@ static float rounded(float x, int computing) {
   return x;
 }
 static double rounded(double x, int) { return x; }
+template <class T> static std::complex<T> rounded(std::complex<T> x, int computing) {
+  return {rounded(x.real(), computing), rounded(x.imag(), computing)};
+}
 
 template <class T, class S> struct Product {
   int64_t ta, tb, m, n, k, lda, sa, ldb, sb, ldc, sc, batches;
@@ -52,7 +57,7 @@ template <class T, class S> struct Product {
             sum += rounded(x, computing) * rounded(y, computing);
           }
           T *z = c + i * sc + column * ldc + row;
-          *z = (T)(*beta == 0 ? *alpha * sum : *alpha * sum + *beta * (S)*z);
+          *z = (T)(*beta == S(0) ? *alpha * sum : *alpha * sum + *beta * (S)*z);
         }
     return 0;
   }
@@ -76,6 +81,9 @@ API cublasGemmStridedBatchedEx_64(
   if (c_type == R_16F && computing == COMPUTE_32F) return GIVEN(_Float16, float);
   if (c_type == R_32F && (computing == COMPUTE_32F || computing == FAST_TF32 || computing == FAST_16BF))
     return GIVEN(float, float);
+  if (c_type == C_64F && computing == COMPUTE_64F) return GIVEN(std::complex<double>, std::complex<double>);
+  if (c_type == C_32F && (computing == COMPUTE_32F || computing == FAST_TF32 || computing == FAST_16BF))
+    return GIVEN(std::complex<float>, std::complex<float>);
   return NOT_SUPPORTED;
 }
 
@@ -94,7 +102,7 @@ template <class T> struct MatrixVector {
     for (int64_t i = 0; i < y.n; i++) {
       T sum = 0;
       for (int64_t j = 0; j < x.n; j++) sum += a[transposed ? i * lda + j : j * lda + i] * x[j];
-      y[i] = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * y[i];
+      y[i] = *beta == T(0) ? *alpha * sum : *alpha * sum + *beta * y[i];
     }
     return 0;
   }
@@ -145,7 +153,7 @@ template <class T> struct TriangularEach {
   }
 };
 
-#define VECTORS(LETTER, T)                                                                                            \
+#define VECTORS(LETTER, DOT, T)                                                                                       \
   API cublas##LETTER##gemv_v2_64(Handle *h, int op, int64_t m, int64_t n, const T *alpha, const T *a, int64_t lda,    \
                                  const T *x, int64_t x_step, const T *beta, T *y, int64_t y_step) {                   \
     if (int code = problem(h)) return code;                                                                            \
@@ -153,10 +161,17 @@ template <class T> struct TriangularEach {
     return enqueue(h->stream, MatrixVector<T>{op, m, n, lda, alpha, beta, a, {x, op ? m : n, x_step},                 \
                                               {y, op ? n : m, y_step}});                                              \
   }                                                                                                                   \
-  API cublas##LETTER##dot_v2_64(Handle *h, int64_t n, const T *x, int64_t x_step, const T *y, int64_t y_step, T *z) { \
+  API cublas##LETTER##DOT##_v2_64(Handle *h, int64_t n, const T *x, int64_t x_step, const T *y, int64_t y_step,       \
+                                  T *z) {                                                                             \
     if (int code = problem(h)) return code;                                                                            \
     return enqueue(h->stream, Dot<T>{{x, n, x_step}, {y, n, y_step}, z});                                             \
-  }                                                                                                                   \
+  }
+VECTORS(S, dot, float)
+VECTORS(D, dot, double)
+VECTORS(C, dotu, std::complex<float>)
+VECTORS(Z, dotu, std::complex<double>)
+
+#define SYSTEMS(LETTER, T)                                                                                            \
   API cublas##LETTER##trsm_v2_64(Handle *h, int side, int triangle, int op, int is_unit, int64_t n, int64_t k,        \
                                  const T *alpha, const T *a, int64_t lda, T *b, int64_t ldb) {                        \
     if (int code = problem(h)) return code;                                                                           \
@@ -184,5 +199,5 @@ template <class T> struct TriangularEach {
     *info = 0;                                                                                                        \
     return enqueue(h->stream, SolveEliminatedEach<T>{op, n, k, lda, ldb, count, a, pivots, b});                       \
   }
-VECTORS(S, float)
-VECTORS(D, double)
+SYSTEMS(S, float)
+SYSTEMS(D, double)

@@ -111,8 +111,9 @@ def record_complex(dtype: str) -> None:
     functions = T.exp, T.log, T.sqrt, T.sin, T.tan, T.cosh, T.tanh, T.expm1, T.log1p, T.sgn
     record([z], [f(z) for f in functions], a)
     record([z], [f(z) for f in (T.arcsin, T.arccosh, T.arctanh, T.arctan)], a)
-    record([z], [T.cumsum(z, axis=0)], a)
-    record([z], [z**3, z**-0.5, T.dot(z, T.conj(z).T), T.switch(T.isnan(z), 0, z)], a)
+    record([z], [T.cumsum(z, axis=0), T.cumprod(z, axis=1), z.prod(axis=0)], a)
+    record([z], [z**3, z**-0.5, z**z, T.dot(z, T.conj(z).T), T.switch(T.isnan(z), 0, z)], a)
+    record([z], [z + (2 - 1j) * T.dot(T.dot(z, z.T), z)], a)
 
 
 def record_windows(dtype: str) -> None:

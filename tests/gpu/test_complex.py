@@ -18,7 +18,7 @@ from symcomp.gpu.driver.interface import Driver
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
 from symcomp.ops.linalg.blas import Gemm
-from symcomp.tests.gpu.running import DEVICE, array, check, ops_on_device, ops_on_host
+from symcomp.tests.gpu.running import DEVICE, array, check, check_loops, ops_on_device, ops_on_host
 
 
 def numbers(*shape: int, dtype: str) -> Any:
@@ -90,7 +90,7 @@ def test_literals_are_computed_before() -> None:
 
 
 def test_functions_without_parts_stay_on_the_host() -> None:
-    step = Step(ROWS["pow"](), (0, 0), "complex64")
+    step = Step(ROWS["maximum"](), (0, 0), "complex64")
     formula = Formula(("complex64",), (), (step,), (Result(1),))
     assert complex_nests_for(formula, ((False,),)) is None
 
@@ -225,6 +225,7 @@ def test_powers_and_comparisons(emu: Driver, dtype: str) -> None:
         z**2, z**3, z**-1, z**-4, z**7, z**0.5, z**1.7, z ** (0.5 + 2j), 1 / T.sqr(z),
         T.switch(T.eq(z, w), z, w * 2), T.switch(T.neq(z, real), z, w * 2), T.exp(z) * w,
         T.switch(T.isnan(z), 0, z), T.switch(T.isinf(w), 0, z), T.real(T.exp(1j * real)),
+        z**w, z**real, real**w, 2**z,
     ]  # fmt: skip
     first = numbers(3, 4, dtype=dtype)
     second = first.copy()
@@ -232,10 +233,39 @@ def test_powers_and_comparisons(emu: Driver, dtype: str) -> None:
     for some in (outputs[:8], outputs[8:]):
         with config.change_flags(on_unused_input="ignore"):
             check([z, w, real], some, [first, second, first.real], 64, orders=[0], on_host=True)
-    # An exponent that is no literal is computed on the host.
-    f = symcomp.function([z, w], gpu.to_gpu(z, DEVICE) ** w)
-    assert ops_on_host(f)
-    np.testing.assert_allclose(f(first, first), first**first, rtol=64 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_powers_of_zero_and_zeroth_powers(emu: Driver, dtype: str) -> None:
+    bases = np.array([0, 1j, np.inf, np.nan], dtype)[:, None]
+    exponents = np.array([0, 2, -1, 0.5 + 3j, -0.5 + 3j, np.nan], dtype)
+    z = TensorType(dtype, (None, 1))("z")
+    w = T.vector("w", dtype=dtype)
+    f = symcomp.function([z, w], gpu.to_gpu(gpu.to_gpu(z, DEVICE) ** w, DEVICE))
+    assert not ops_on_host(f)
+    found = f(bases, exponents).get()
+    np.testing.assert_array_equal(found[:, 0], 1)
+    np.testing.assert_array_equal(found[0, [1, 3]], 0)
+    assert np.isnan(found[0, [2, 4, 5]]).all() and np.isnan(found[3, 1:]).all()
+    np.testing.assert_allclose(found[1, 1:3], [-1, -1j], atol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_products_along_axes(emu: Driver, dtype: str) -> None:
+    """Only products of squares are added up in other orders; infinities are not multiplied by 1."""
+    z = T.tensor("z", dtype=dtype, shape=(None,) * 3)
+    outputs = [
+        z.prod() * z.sum(), z.prod(axis=0), z.prod(axis=1), z.prod(axis=(0, 2)),
+        T.exp(z).T.prod(axis=0) + 1, (z * 2)[:, ::-1].prod(axis=2),
+        z.prod(axis=1, dtype="complex128"), T.cumprod(z, axis=2), T.cumprod(z.T, axis=1),
+        symcomp.grad(abs(z.prod(axis=2)).sum(), z),
+    ]  # fmt: skip
+    for shape in ((3, 4, 5), (2, 0, 3), (0, 2, 2), (1, 1, 300)):
+        turn = np.exp(1j * np.arange(np.prod(shape, dtype=int)).reshape(shape)).astype(dtype)
+        f = check([z], outputs, [turn], 2048, on_host=True)
+        assert not [n for n in ops_on_host(f) if "prod" in n or "CumOp" in n]
+    for value in (np.inf, complex(1, np.inf)):
+        check([z], outputs[:4], [np.full((1, 1, 1), value, dtype)], 0, on_host=True)
 
 
 def test_gradients_of_functions(emu: Driver) -> None:
@@ -277,6 +307,15 @@ def test_products_of_matrices(emu: Driver, dtype: str) -> None:
                 check([a, b, c, v, s], outputs[i : i + 3], empty, 64, orders=[0], on_host=True)
     with pytest.raises(ValueError, match="do not fit"):
         symcomp.function([a, b], T.dot(gpu.to_gpu(a, DEVICE), b))(first, first[:2])
+
+
+def test_products_along_axes_in_loops(emu: Driver) -> None:
+    x = T.tensor("x", dtype="complex128", shape=(None,) * 2)
+    ys, _ = symcomp.scan(
+        lambda row, h: T.exp(row * 1j).prod() + h * row.sum(), x, T.zeros((), "complex128")
+    )
+    given = array(5, 3, dtype="float64") * (1 - 2j)
+    check_loops([x], ys, [given], 64)
 
 
 def test_a_factor_of_zero_leaves_out_what_is_not_finite(emu: Driver) -> None:

@@ -168,6 +168,22 @@ def test_each_op(cublas: Any, emu: Emulator, dtype: str) -> None:
     assert cublas.fake_calls() - before == (9 if dtype == "float16" else 11)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_products_of_complex_numbers(cublas: Any, emu: Emulator, dtype: str) -> None:
+    a, b, c = (T.matrix(name, dtype=dtype) for name in "abc")
+    v, s = T.vector("v", dtype=dtype), T.tensor3("s", dtype=dtype)
+    outputs = [
+        T.dot(a, b), T.dot(a.T, T.conj(c)), T.dot(v, v[::-1]), T.dot(v, b), T.dot(a, v),
+        c + (0.5 - 2j) * T.dot(a, b), T.batched_dot(s, s), T.dot(a[:, ::2], b[::2]),
+    ]  # fmt: skip
+    values = [array(*n, dtype=dtype) * (1 - 2j) for n in [(5, 7), (7, 4), (5, 4), (7,), (3, 4, 4)]]
+    turned = [(x + 1j * x[..., ::-1].real).astype(dtype) for x in values]
+    before = cublas.fake_calls()
+    check([a, b, c, v, s], outputs, turned, orders=[0], on_host=True)
+    # Not a matrix whose elements are apart along both axes.
+    assert cublas.fake_calls() - before == 7
+
+
 def test_one_matrix_for_a_whole_stack(cublas: Any, emu: Emulator) -> None:
     s, a = T.ftensor3("s"), T.fmatrix("a")
     stretched = T.broadcast_to(a, (s.shape[0], a.shape[0], a.shape[1]))

@@ -107,6 +107,32 @@ template <bool of_first, class T> INLINE T exchanged(T x, int further)
 template <class T> INLINE T from_lane(T x, int further) { return exchanged<false>(x, further); }
 template <class T> INLINE T from_first_lane(T x) { return exchanged<true>(x, 0); }
 
+/* Complex numbers, as they lie in memory: without constructors, so that shared memory may hold them. */
+template <class T> struct __align__(sizeof(T) * 2) complex_number {
+    T re, im;
+};
+INLINE float fused(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+INLINE double fused(double x, double y, double z) { return __builtin_fma(x, y, z); }
+/* x y + z. */
+template <class T>
+INLINE complex_number<T> fused(complex_number<T> x, complex_number<T> y, complex_number<T> z)
+{
+    return {fused(-x.im, y.im, fused(x.re, y.re, z.re)), fused(x.im, y.re, fused(x.re, y.im, z.im))};
+}
+/* Products and sums that are rounded as those of NumPy. */
+template <class T> INLINE complex_number<T> operator*(complex_number<T> x, complex_number<T> y)
+{
+    return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+template <class T> INLINE complex_number<T> operator+(complex_number<T> x, complex_number<T> y)
+{
+    return {x.re + y.re, x.im + y.im};
+}
+template <class T> INLINE bool operator!=(complex_number<T> x, complex_number<T> y)
+{
+    return x.re != y.re || x.im != y.im;
+}
+
 /* Arguments: the addresses of arrays, bytes between neighbours along an axis, numbers of a formula. */
 template <int N> struct addresses {
     char *at[N];
