@@ -113,6 +113,7 @@ class _Parts:
         self.formula, self.known = formula, known
         self.inputs: list[str] = []
         self.literals: list[Literal] = []
+        self._number_of: dict[Literal, int] = {}
         self.steps: list[tuple[Any, tuple[Value, ...], str]] = []
         self.found: list[Value | Pair] = []
 
@@ -143,8 +144,12 @@ class _Parts:
         return self._literal(value.real), self._literal(value.imag)
 
     def _literal(self, value: Any) -> Value:
-        self.literals.append(Literal.of(value))
-        return "literal", len(self.literals) - 1
+        """Return a literal, equal ones once: kernels take a limited number."""
+        literal = Literal.of(value)
+        if literal not in self._number_of:
+            self._number_of[literal] = len(self.literals)
+            self.literals.append(literal)
+        return "literal", self._number_of[literal]
 
     def dtype(self, value: Value) -> str:
         """Return the dtype of a value."""

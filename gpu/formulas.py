@@ -46,8 +46,8 @@ from symcomp.gpu.planner import (
 from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
 from symcomp.ops.formulas.formula import Formula, Result, Step
 
-# Parameters of a kernel have 4 KiB, which these numbers of arrays and axes always fit.
-MOST_ARRAYS, MOST_AXES, MOST_BYTES = 32, 10, 4000
+# Parameters of a kernel have 4 KiB.
+MOST_AXES, MOST_BYTES = 10, 4000
 # More elements of one access, or steps that compute them, take too many registers.
 MOST_PACKED, MOST_STEPS = 8, 128
 # A thread makes results alone where it adds up no more elements.
@@ -85,10 +85,16 @@ def nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> NestSequence |
     parts = parts_of(form.formula, form.patterns)
     nests = [nest_of(p.formula, p.patterns) if is_nest(p.formula) else None for p in parts]
     whole = [nest for nest in nests if nest is not None]
-    if len(whole) < len(nests) or any(len(n.stretched) > MOST_ARRAYS for n in whole):
+    if len(whole) < len(nests) or any(_parameters_of(n) > MOST_BYTES for n in whole):
         return None
     axes = tuple(result.dropped for result in formula.results)
     return NestSequence(form, axes, tuple(parts), tuple(whole))
+
+
+def _parameters_of(nest: Nest) -> int:
+    """Return how many bytes the parameters of the kernel of a nest have at most."""
+    arrays, axes = len(nest.stretched), len(nest.stretched[0])
+    return 8 * arrays * (axes + 1) + 16 * (nest.temporaries - arrays) + 8 * (axes + 2)
 
 
 def _has_kernel(formula: Formula) -> bool:

@@ -44,6 +44,9 @@ MOST_STEPS = 128
 # Processors prefetch some ten to thirty streams of memory; a loop over more arrays is slower than
 # two loops.
 MOST_ARRAYS = 24
+# A sum of more arrays becomes several, as kernels read no more than 64, and those of devices twice
+# as many of complex numbers.
+MOST_TERMS = 32
 
 
 def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
@@ -57,6 +60,7 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
     firings : list of Firing
         New firings are appended.
     """
+    _divide_sums(graph, firings)
     order = graph.toposort()
     kinds = _kinds(order, place(order, graph.outputs), shapes_of(graph))
     levels = assign_levels(order, kinds)
@@ -86,6 +90,22 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
         for part in _parts(group, graph):
             if len(part) > 1:
                 _replace(graph, part, firings)
+
+
+def _divide_sums(graph: FunctionGraph, firings: list[Firing]) -> None:
+    """Add up many arrays in several steps, in the same order."""
+    for node in graph.toposort():
+        op, terms = node.op, node.inputs
+        is_sum = isinstance(op, Elemwise) and not op.scalar.arity and not op.inplace
+        if not is_sum or len(terms) <= MOST_TERMS:
+            continue
+        total: Any = op(*terms[:MOST_TERMS])
+        for first in range(MOST_TERMS, len(terms), MOST_TERMS - 1):
+            total.source = node.source
+            total = op(total, *terms[first : first + MOST_TERMS - 1])
+        total.source = node.outputs[0].source
+        firings.append(Firing("fusion", "divide", node.source, str(node), str(total.owner)))
+        graph.replace(node.outputs[0], total)
 
 
 def _users(graph: FunctionGraph, node: Apply) -> Iterator[Apply]:

@@ -114,6 +114,8 @@ def record_complex(dtype: str) -> None:
     record([z], [T.cumsum(z, axis=0), T.cumprod(z, axis=1), z.prod(axis=0)], a)
     record([z], [z**3, z**-0.5, z**z, T.dot(z, T.conj(z).T), T.switch(T.isnan(z), 0, z)], a)
     record([z], [z + (2 - 1j) * T.dot(T.dot(z, z.T), z)], a)
+    xs = [T.matrix(f"x{i}", dtype=dtype) for i in range(40)]
+    record(xs, [T.add(*xs), sum(T.exp(x) * i for i, x in enumerate(xs))], *[a[:, ::2]] * 40)
 
 
 def record_windows(dtype: str) -> None:

@@ -17,7 +17,7 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.control.conditions import ifelse
 from symcomp.ops.formulas.fused import Fused
 from symcomp.rewrite.engine import Engine
-from symcomp.rewrite.fusion import MOST_ARRAYS, MOST_STEPS, fuse
+from symcomp.rewrite.fusion import MOST_ARRAYS, MOST_STEPS, MOST_TERMS, fuse
 from symcomp.rewrite.levels import assign_levels
 from symcomp.rewrite.phases import rewrite
 from symcomp.rewrite.rule import RuleSet
@@ -483,3 +483,17 @@ def test_sum_of_all_axes_with_one_axis_less_than_before():
     m = T.dmatrix("m")
     f = symcomp.function([m], T.exp(T.log(m).sum().dimshuffle("x")))
     np.testing.assert_allclose(f(np.full((2, 2), 2.0)), [16.0])
+
+
+@pytest.mark.parametrize("count", [MOST_TERMS, MOST_TERMS + 1, 3 * MOST_TERMS])
+def test_sums_of_many_arrays_are_divided(count):
+    """The order of additions stays that of one sum."""
+    terms = [T.dvector(f"x{i}") for i in range(count)]
+    values = [np.array([10.0 ** (i % 17), -(3.0**i)]) for i in range(count)]
+    f = symcomp.function(terms, T.add(*terms))
+    largest = max(len(node.inputs) for node in f.maker.fgraph.toposort())
+    assert largest == min(count, MOST_TERMS)
+    found, wanted = f(*values), values[0]
+    for value in values[1:]:
+        wanted = wanted + value
+    np.testing.assert_array_equal(found, wanted)
