@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -104,8 +105,45 @@ class DeviceArray(DeviceArrayBase):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def __bool__(self) -> bool:
         return bool(self.item())
+
+    def __format__(self, how: str) -> str:
+        return format(self.item(), how) if how else str(self)
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        """Return a view of a part of the array, without a wait.
+
+        Parameters
+        ----------
+        key : int, slice, None, Ellipsis, or tuple of these
+
+        Raises
+        ------
+        IndexError
+            If a position is out of range, or the index has other entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from symcomp.gpu import to_device
+        >>> batches = to_device(np.arange(6.0).reshape(3, 2), "emu")
+        >>> batches[1:].get()
+        array([[2., 3.],
+               [4., 5.]])
+        """
+        entries = key if isinstance(key, tuple) else (key,)
+        for entry in entries:
+            is_number = isinstance(entry, Integral) and not isinstance(entry, bool)
+            if not (is_number or entry is None or entry is Ellipsis or isinstance(entry, slice)):
+                raise IndexError(
+                    f"{self!r} takes numbers, slices, None and an ellipsis as positions, not "
+                    f"{type(entry).__name__}: compile a function to read it at others"
+                )
+        return self.part(entries)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -256,9 +256,8 @@ def plan_nest(
         _plan_elements(planner, nest, arrays, lengths, strides, literals)
         return
     if nonempty(nest) and any(lengths[a] == 0 for a in axes):
-        raise ValueError(
-            f"{planner.label}: zero-size array to a reduction that has no identity, of shape "
-            f"{tuple(lengths)}"
+        raise ShapeError(
+            f"{planner.label}: an array of shape {tuple(lengths)} is empty along axes {axes}"
         )
     _Reduction(planner, nest, arrays, literals, lengths, strides, axes).plan()
 

@@ -143,9 +143,13 @@ def plan_nodes(planner: Planner, order: Sequence[Apply], known: dict[Variable, A
     for node in order:
         planner.label = f"{node.op} ({node.source})" if node.source else str(node.op)
         given = [known[x] if x in known else x.data for x in node.inputs]
-        found = plan_node(planner, node, given)
-        for z, value in zip(node.outputs, found, strict=True):
-            require_lengths(z, value)
+        try:
+            found = plan_node(planner, node, given)
+            for z, value in zip(node.outputs, found, strict=True):
+                require_lengths(z, value)
+        except Exception as problem:
+            problem.add_note(f"In a region of a device, this was raised by {planner.label}")
+            raise
         known.update(zip(node.outputs, found, strict=True))
 
 

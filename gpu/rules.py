@@ -18,6 +18,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import canonical
+from symcomp.gpu.inlining import inline_graphs
 from symcomp.gpu.loops import DeviceLoop, DeviceUntil, is_count, leave_loops, lowered_loop
 from symcomp.gpu.lowerings.contract import TARGET, is_number, lacks_library, lowering_of, lowerings
 from symcomp.gpu.lowerings.decompositions import DECOMPOSITIONS
@@ -445,9 +446,13 @@ TABLE = {
 PHASE = Phase(
     "devices", "regions of the graph are computed on devices", RuleSet([]), FULL, move, is_needed
 )
+GRAPHS = Phase(
+    "inline for devices", "regions go through graphs used as ops", RuleSet([]),
+    ("devices", *FULL), inline_graphs, is_needed,
+)  # fmt: skip
 FEATURE = Feature(
     "devices",
-    (("fusion", PHASE),),
+    (("inline", GRAPHS), ("fusion", PHASE)),
     {(op, TARGET): how for op, how in lowerings(TABLE).items()}
     | dict.fromkeys([(DeviceLoop, TARGET), (DeviceUntil, TARGET)], lowered_loop),
 )

@@ -1,6 +1,7 @@
 """Functions with ``device=emu``: training, shared variables, borders, plans, waits, errors."""
 
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import ConfigError, config
+from symcomp.errors import ShapeError
 from symcomp.gpu import (
     DeviceArray,
     DeviceUnavailable,
@@ -272,6 +274,19 @@ def test_errors_name_the_op_and_the_line(emu: Emulator) -> None:
     with config.change_flags(gpu_check=True), pytest.raises(IndexError, match=r"s.py:\d+.*-4"):
         f(value, [-4])
     assert f(value, [2, -1]).get().shape == (2, 2)
+
+
+def test_errors_of_shapes_name_the_operation_in_a_region(emu: Emulator) -> None:
+    """The line is that of the operation, not of the last one of the region."""
+    x, y = T.fmatrices("x", "y")
+    shape = T.exp(x).reshape((3, 5))
+    line = sys._getframe().f_lineno - 1
+    with on_emu:
+        f = symcomp.function([x, y], T.tanh(shape + 1).sum() * y)
+    with pytest.raises(ShapeError, match="does not fit shape") as caught:
+        f(np.ones((3, 2), "float32"), np.ones((1, 1), "float32"))
+    notes = " ".join(caught.value.__notes__)
+    assert f"raised by Reshape{{ndim=2}} ({__file__}:{line}" in notes
 
 
 def test_the_python_machine_computes_the_same(emu: Emulator) -> None:
