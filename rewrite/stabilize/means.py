@@ -8,12 +8,13 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.ops.elementwise.scalar_logic import switch
-from symcomp.ops.nnet.softmax import LogSoftmax, Softmax, WeightedSoftmax
+from symcomp.ops.nnet.softmax import LogSoftmax, Softmax, WeightedSoftmax, even_weights
+from symcomp.ops.nnet.weighted_mean import WeightedMean
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.pattern import Match, f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
-from symcomp.rewrite.stabilize.logarithms import split_exponentials
+from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
 from symcomp.rewrite.stabilize.products import exponential_weights
 from symcomp.rewrite.views import (
     Product,
@@ -40,31 +41,48 @@ x, y = variables("x y")
 
 @rule(*PRODUCTS, why="exp overflows; only differences to the largest exponent matter")
 def weighted_mean(node: Apply, graph: Any) -> Any:
-    """sum(y exp(x)) / sum(exp(x)) -> sum(y softmax(x)), also with weights"""
+    """sum(y exp(x)) / sum(exp(x)) -> weighted_mean(x, y), also with weights;
+    sum(y exp(2 x)) / sum(exp(x))^2 -> weighted_mean(x, y softmax(x)), likewise of higher powers
+    """
     p = as_product(node.outputs[0])
-    sums = [(g, *_sum_of_exponentials(g)) for g, e in p.factors.items() if e == -1]
-    for below, total, x, w, views in sums:
-        if total is None:
+    sums = [(g, e, *_sum_of_exponentials(g)) for g, e in p.factors.items() if e < 0]
+    for below, e, total, alike, views in sums:
+        if total is None or not float(e).is_integer():
             continue
-        for g, e in p.factors.items():
-            if e != 1:
+        for g, k in p.factors.items():
+            other, parts, more = _sum_of_exponentials(g) if k == 1 else (None, (), ())
+            if other is None or other.op != total.op:
                 continue
-            other, y, v, more = _sum_of_exponentials(g)
-            if other is None or other.op != total.op or not _same_exponent(x, y):
+            if [n.op for n in views] != [n.op for n in more]:
                 continue
-            if [n.op for n in views] != [n.op for n in more] or w.coefficient <= 0:
-                continue
-            weights = exponential_weights(x, Product(1.0, w.factors), total.op.axes)
-            inner = dict(v.factors)
-            for factor, k in w.factors.items():
-                inner[factor] = inner.get(factor, 0.0) - k
-            inner = {factor: k for factor, k in inner.items() if k}
-            if any(k < 0 for k in inner.values()):
-                continue
-            mean = total.op(Product(v.coefficient / w.coefficient, inner).times(weights))
-            mean = rearranged(_unless_empty(mean, x, total.op.axes), views)
-            return p.without(below, g).times(mean)
+            x, w = alike[0]
+            for y, v in parts:
+                mean = _mean(total.op, x, w, y, v, -e)
+                if mean is not None:
+                    return p.without(below, g).times(rearranged(mean, views))
     return None
+
+
+def _mean(op: Reduce, x: Any, w: Product, y: Any, v: Product, e: float) -> Any:
+    """Return the sum of v exp(y) over the e-th power of the sum of w exp(x), where y = e x."""
+    if w.coefficient <= 0 or not _same_exponent(x, y, e) or e > 1 and w.factors:
+        return None
+    if not w.factors and x.dtype == "float64":
+        values: Any = v.times(*[even_weights(x, op.axes)] * (int(e) - 1))
+        if not isinstance(values, float) and values.dtype == x.dtype:
+            mean = WeightedMean(op.axes)(*stretched(x, values))
+            return scaled(w.coefficient**-e, mean)
+    if e > 1:
+        return None
+    inner = dict(v.factors)
+    for factor, k in w.factors.items():
+        inner[factor] = inner.get(factor, 0.0) - k
+    inner = {factor: k for factor, k in inner.items() if k}
+    if any(k < 0 for k in inner.values()):
+        return None
+    weights = exponential_weights(x, Product(1.0, w.factors), op.axes)
+    mean = op(Product(v.coefficient / w.coefficient, inner).times(weights))
+    return _unless_empty(mean, x, op.axes)
 
 
 def _unless_empty(mean: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -75,21 +93,37 @@ def _unless_empty(mean: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return mean
 
 
-def _sum_of_exponentials(f: Any) -> tuple[Any, Any, Any, Any]:
-    """Return (node of the sum, x, w, views) if ``f`` is the sum of w exp(x) over axes."""
+def _sum_of_exponentials(f: Any) -> tuple[Any, list[tuple[Any, Product]], Any]:
+    """Return (node of the sum, pairs (x, w), views) if ``f`` is the sum of w exp(x) over axes."""
     inner, views = through_views(f)
     total = computed_by(inner, Reduce)
     if total is None or total.op.reduction.name != "sum" or total.op.acc_dtype or not total.op.axes:
-        return None, None, None, None
-    x, w = split_exponentials(as_product(total.inputs[0]))
-    if x is None or x.type.broadcastable != total.inputs[0].type.broadcastable:
-        return None, None, None, None
-    return total, x, w, views
+        return None, [], None
+    kept = total.inputs[0].type.broadcastable
+    pairs = [(x, w) for x, w in _readings(total.inputs[0]) if x.type.broadcastable == kept]
+    return (total, pairs, views) if pairs else (None, [], None)
 
 
-def _same_exponent(x: Any, y: Any) -> bool:
-    rest = as_sum(x).plus(as_sum(y).times(-1))
-    return same(x, y) or not rest.terms and not rest.constant
+def _readings(z: Any) -> list[tuple[Any, Product]]:
+    """Return pairs (x, w) such that z = w exp(x)."""
+    p = as_product(z)
+    x, w = split_exponentials(p)
+    if x is not None:
+        return [(x, w)]
+    for factor, _ in p.found(1, "exp_of_sum"):
+        a, b = factor.owner.inputs
+        rest = p.without(factor)
+        return [
+            (x, Product(rest.coefficient, {**rest.factors, call("exp", y): 1.0}))
+            for x, y in ((a, b), (b, a))
+        ]
+    return []
+
+
+def _same_exponent(x: Any, y: Any, e: float = 1.0) -> bool:
+    """Tell whether y = e x."""
+    rest = as_sum(x).times(e).plus(as_sum(y).times(-1))
+    return e == 1 and same(x, y) or not rest.terms and not rest.constant
 
 
 @rule(*PRODUCTS, why="exponentials overflow; their shares of a sum do not")
@@ -226,15 +260,15 @@ ratio_of_exponentials = view_rule(
 
 
 @rule(
-    Softmax, LogSoftmax, WeightedSoftmax,
+    Softmax, LogSoftmax, WeightedSoftmax, WeightedMean,
     why="differences to the largest element are rounded, and softmax subtracts it anyway",
 )  # fmt: skip
 def softmax_of_shifted(node: Apply, graph: Any) -> Any:
-    """softmax(c x - c max(x)) -> softmax(c x), the maximum along its axes; likewise log_softmax and
-    weighted softmax
+    """softmax(c x - c max(x)) -> softmax(c x), the maximum along its axes; likewise log_softmax,
+    weighted softmax and weighted mean
     """
-    x, *weights = node.inputs
-    axes = node.op.lines
+    x, *others = node.inputs
+    axes = node.op.axes if isinstance(node.op, WeightedMean) else node.op.lines
     s = as_sum(x)
     for top, c in s.pairs() if len(s.terms) > 1 else ():
         inner, views = through_views(top)
@@ -245,7 +279,7 @@ def softmax_of_shifted(node: Apply, graph: Any) -> Any:
         of = as_sum(largest.inputs[0])
         if rest.plus(of.times(c)).terms or not puts_back(views, axes, x.ndim):
             continue
-        return node.op(sum_of(rest.constant, rest.pairs(), x), *weights)
+        return node.op(sum_of(rest.constant, rest.pairs(), x), *others)
     return None
 
 

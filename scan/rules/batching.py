@@ -22,6 +22,7 @@ from symcomp.ops.indexing.index import IncSubtensor, Subtensor
 from symcomp.ops.indexing.index_pattern import ARRAY, SYMBOL, Slice, is_advanced
 from symcomp.ops.linalg.products import BatchedDot, Dot
 from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax, SubtractWeightedMean
+from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import CumOp
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.alloc import Alloc
@@ -304,6 +305,8 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     LogSoftmax: _along_axes,
     LogSumExp: _along_axes,
     SubtractWeightedMean: _along_axes,
+    WeightedMean: _along_axes,
+    WeightedDeviation: _along_axes,
     Reduce: _reduce,
     ShapeI: _length,
     Dot: _dot,

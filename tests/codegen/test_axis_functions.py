@@ -21,6 +21,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.numerics.exact import WIDER
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import LogProd
@@ -155,6 +156,34 @@ def test_centred_where_one_weight_is_nearly_one(dtype):
     run = compiled([formula_of(f, [dtype] * 2) for f in functions])
     for i, function in enumerate(functions):
         agree(run(i, x, w)[0], function.perform(x, w))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_weighted_means(dtype):
+    rng = np.random.default_rng(7)
+    functions = [op(axes) for op in (WeightedMean, WeightedDeviation) for axes in AXES]
+    run = compiled([formula_of(f, [dtype] * 2) for f in functions])
+    for shape in SHAPES:
+        for special in (False, True):
+            x, y = lines_of(shape, dtype, rng, special), lines_of(shape, dtype, rng)
+            for i, function in enumerate(functions):
+                axes = function.axes
+                with np.errstate(all="ignore"):
+                    size = np.abs(y).max(axis=axes, keepdims=True, initial=0)
+                if isinstance(function, WeightedMean):
+                    size = size.squeeze(axes)
+                agree(run(i, x, y)[0], wide(function, x, y), size, (function, special))
+
+
+def test_deviations_are_right_where_they_are_small():
+    """Near the mean, and where one weight is nearly 1; in the wider type 11 bits are left."""
+    x = np.array([[[0.3, -1.2, 2.2, 0.7], [1e-9, -3e-9, 2e-10, 5e-11], [36.5, 1.1, 0.7, -0.4]]])
+    y = np.array([[[0.7, -1.3, 2.9, 1.1]]]) + 0 * x
+    y[0, 1, 0] = 0.903
+    function = WeightedDeviation((2,))
+    (got,) = compiled([formula_of(function, ["float64"] * 2)])(0, x, y)
+    agree(got, function.perform(x, y))
+    assert 0 < abs(got[0, 1, 0]) < 3e-3 and 0 < abs(got[0, 2, 0]) < 1e-14
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

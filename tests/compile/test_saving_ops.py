@@ -56,6 +56,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import LinearRecurrence
 from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
 from symcomp.ops.shapes.contiguous import Contiguous
@@ -187,7 +188,8 @@ def of_lines():
         T.nnet.softmax(X), T.nnet.logsoftmax(X), T.logsumexp(X, axis=0), T.var(X, axis=0), T.std(X),
         LogMeanExp((0,))(X), SubtractWeightedMean((1,), False)(X, Y),
         WeightedLogSumExp((0,))(X, T.exp(Y)),
-        WeightedSoftmax((1,))(X, T.exp(Y)), Centered((0,))(X), LogProd((0,))(T.exp(X)),
+        WeightedSoftmax((1,))(X, T.exp(Y)), WeightedMean((0,))(X, Y), WeightedDeviation((0,))(X, Y),
+        Centered((0,))(X), LogProd((0,))(T.exp(X)),
         Norm((1,))(X), Variance((1,))(X), GatherLabels((1,))(X, T.reshape(ks, (4, 1))),
         ScatterLabels((1,))(X, T.reshape(ks, (4, 1)), T.reshape(x, (4, 1))),
         fft.rfft(X), fft.irfft(fft.rfft(X)), Fourier((0,), False)(T.cast(X, "complex128")),

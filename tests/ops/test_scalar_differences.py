@@ -124,6 +124,28 @@ def test_of_two(name):
     holds()
 
 
+@given(lists((-690, 0), (-3, 0)))
+@FAST
+def test_rest_of_exponentials(xs):
+    """An exponential and its rest have ten bits more than a double."""
+    ys = [-0.1 * i for i in range(len(xs))]
+    values, rests = (values_at(name, xs, ys) for name in ("exp_of_sum", "exp_of_sum_rest"))
+    for x, y, value, rest in zip(xs, ys, values, rests, strict=True):
+        with mp.workdps(60):
+            exact = mp.exp(mp.mpf(x) + mp.mpf(y))
+            assert abs(mp.mpf(value) + mp.mpf(rest) - exact) <= mp.mpf(2) ** -62 * exact
+
+
+def test_rests_of_products_and_differences():
+    x, y, w = [0.1, 3.0, inf, 1e308], [0.3, 1 / 3, 1.0, 10.0], [-0.2, 2.7, 1.0, 1.0]
+    products = values_at("product_rest", x, y)
+    differences = values_at("difference_rest", x, y, w)
+    assert products[2:] == [0, 0] and differences[2:] == [0, -11.0]
+    with mp.workdps(60):
+        for a, b, c, product, gap in zip(x[:2], y[:2], w[:2], products, differences, strict=False):
+            assert product == mp.mpf(a) * b - a * b and gap == mp.mpf(a) - b - c - (a - b - c)
+
+
 def shared_mean(x, y, a, b):
     return (x * mp.exp(a - b) + y) / (mp.exp(a - b) + 1)
 

@@ -19,6 +19,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.tests.exact import exactly, units_off
 from symcomp.tests.harness import check
 from symcomp.tests.ops.accuracy import CLAIM_ANYWHERE
@@ -217,7 +218,10 @@ def test_empty(shape, axes):
     assert SubtractWeightedMean(axes).perform(x, w).shape == shape
     with np.errstate(all="ignore"):
         mean = LogMeanExp(axes).perform(x)
-    assert mean.shape == kept and np.isnan(mean).all()
+        weighted = WeightedMean(axes).perform(x, w)
+    assert mean.shape == weighted.shape == kept
+    assert np.isnan(mean).all() and np.isnan(weighted).all()
+    assert WeightedDeviation(axes).perform(x, w).shape == shape
     if len(axes) == 1:
         assert Softmax(axes[0]).perform(x).shape == LogSoftmax(axes[0]).perform(x).shape == shape
 
@@ -291,6 +295,37 @@ def test_centred(axes):
         SubtractWeightedMean(axes, transposed=True), CUBE, w,
         expected=lambda x, w: x - w * x.sum(axis=axes, keepdims=True), grad=False, atol=1e-13,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_weighted_mean(axes):
+    def mean(x, y):
+        e = np.exp(x.astype("float64"))
+        return (e * y).sum(axis=axes, keepdims=True) / e.sum(axis=axes, keepdims=True)
+
+    values = CUBE[:, ::-1, ::-1] ** 2
+    for dtype in ("float64", "float32"):
+        x, y = CUBE.astype(dtype), values.astype(dtype)
+        check(
+            WeightedMean(axes), x, y,
+            expected=lambda x, y: mean(x, y).squeeze(axes).astype(x.dtype),
+        )  # fmt: skip
+        check(
+            WeightedDeviation(axes), x, y,
+            expected=lambda x, y: (y - mean(x, y)).astype(x.dtype), atol=1e-6,
+        )  # fmt: skip
+
+
+def test_deviations_are_right_to_the_last_digits():
+    """Near the mean, and where one weight is nearly 1."""
+    y = np.array([0.7, -1.3, 2.9, 1.1])
+    for x in ([0.3, -1.2, 2.2, 0.7], [1e-9, -3e-9, 2e-10, 5e-11], [36.5, 1.1, 0.7, -0.4]):
+        with mp.workdps(60):
+            e = [mp.exp(mp.mpf(v)) for v in x]
+            mean = sum(a * mp.mpf(b) for a, b in zip(e, y, strict=True)) / sum(e)
+            want = [mp.mpf(b) - mean for b in y]
+            for z, exact in zip(WeightedDeviation((0,)).perform(np.array(x), y), want, strict=True):
+                assert units_off(z, exact) <= 1
 
 
 def test_centred_where_one_weight_is_nearly_1():

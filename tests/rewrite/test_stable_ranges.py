@@ -84,11 +84,16 @@ ROWS = [
     [1.1e-200, -1.3e-200, 0.7e-200, 1.9e-199], [1.1e-300, 2e-300, 3e-300, -5e-300],
 ]  # fmt: skip
 WEIGHTS = [[0.3, -1.2, 2.2, 0.7], [1000.0, 1001.5, 998.0, -3.0], [-1000.0, -1200.0, -999.5, -1e4]]
+MEANS = [
+    *WEIGHTS, [1e-9, -3e-9, 2e-10, 5e-11], [1e-200, -3e-200, 2e-201, 5e-210],
+    [36.5, 1.1, 0.7, -0.4],
+]
 WHOLE = {
     "sqrt(mean(x**2))": (ROWS, 4),
     "sqrt(mean((x - mean(x))**2))": (ROWS, 16),
     "log(sum(x**2))": (ROWS, 4),
-    "sum(exp(x) * [0.7, -1.3, 2.9, 1.1]) / sum(exp(x))": (WEIGHTS, 16),
+    "sum(exp(x) * [0.7, -1.3, 2.9, 1.1]) / sum(exp(x))": (MEANS, 4),
+    "mean([0.7, -1.3, 2.9, 1.1] * exp(-x)) / mean(exp(-x))": (MEANS, 4),
     "log(1 + sum(exp(x)))": (WEIGHTS, 4),
 }
 OTHER_NAMES = {"arctan": "atan", "arcsin": "asin", "log1p": "log1p"}

@@ -31,7 +31,7 @@ _DIFFERENCES = ("sigmoid_slope", "sech", "log_cos", "log1m_square")
 _DIFFERENCES_OF_TWO = (
     "share_slope", "sigmoid_difference", "softplus_difference", "log1p_ratio", "log_gap",
     "exp_of_product", "exp_times_sigmoid", "share_difference", "one_plus_exp_ratio",
-    "expm1_ratio", "exp_over_expm1",
+    "expm1_ratio", "exp_over_expm1", "exp_of_sum_rest", "product_rest",
 )  # fmt: skip
 _SPECIAL = (
     "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "log1p_minus", "exp_moment_ratio",
@@ -54,6 +54,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("double", f"d_{name}(x)") for name in _DIFFERENCES},
     **{name: ("double", f"d_{name}(x, y)") for name in _DIFFERENCES_OF_TWO},
     "by_squares": ("double", "d_by_squares(x, y, w)"),
+    "difference_rest": ("double", "d_difference_rest(x, y, w)"),
     "shared_mean": ("double", "d_shared_mean(x, y, w, v)"),
     "sinc": ("result", "r_sinc{s}(x)"),
     "one_plus_log": ("double", "r_one_plus_log(x)"),

@@ -26,6 +26,23 @@ INLINE double d_share_difference(double x, double y)
     return z + 0.5 * e * (1 - z * z);
 }
 
+/* The rounding error of a b = p, also by one instruction. */
+INLINE double rest_of_product(double a, double b, double p)
+{
+#if defined(__FMA__) || defined(__CUDACC__)
+    return finite_or_0(__builtin_fma(a, b, -p));
+#else
+    return product_error(a, b, p);
+#endif
+}
+
+/* (1 + s + l)^2 - 1 less its rounded value t = 2 s + s^2, for small l. */
+INLINE double rest_of_square(double s, double l, double t)
+{
+    double p = s * s;
+    return ((2 * s - t) + p) + (rest_of_product(s, s, p) + 2 * (l + s * l));
+}
+
 /* exp(x + e) for x <= 0 and small e, and in `rest` its rounding error, to 10 bits more than a double has:
    the eighth part of the exponent, without a multiple of log 2, is the argument of a series for exp(r) - 1,
    which is then squared three times. */
@@ -41,18 +58,36 @@ INLINE double d_exp_and_rest(double x, double e, double *rest)
     q = MAD(r, q, 1.0 / 120);
     q = MAD(r, q, 1.0 / 24);
     q = MAD(r, q, 1.0 / 6);
-    l += 0.5 * product_error(r, r, square) + (r * square * q + sum_error(high, low, r) * (1 + r));
+    l += 0.5 * rest_of_product(r, r, square) + (r * square * q + sum_error(high, low, r) * (1 + r));
     double sum = s + l;
     l += s - sum;
     s = sum;
-    for (int k = 0; k < 3; k++) {
-        double p = s * s, t = 2 * s + p;
-        l = ((2 * s - t) + p) + (product_error(s, s, p) + 2 * (l + s * l));
-        s = t;
-    }
+    double s2 = 2 * s + s * s, l2 = rest_of_square(s, l, s2);
+    double s4 = 2 * s2 + s2 * s2, l4 = rest_of_square(s2, l2, s4);
+    s = 2 * s4 + s4 * s4;
+    l = rest_of_square(s4, l4, s);
     double total = 1 + s, z = total + (l += (1 - total) + s), scale = power_of_two(n + ROUNDER);
     *rest = x > -700 ? ((total - z) + l) * scale : 0;
     return x > -700 ? z * scale : m_exp(x) * (1 + e);
+}
+
+/* exp(x + y) less exp_of_sum(x, y), its rounded value, for x + y <= 0. */
+INLINE double d_exp_of_sum_rest(double x, double y)
+{
+    double s = x + y, rest, z = d_exp_and_rest(s, sum_error(x, y, s), &rest);
+    return finite_or_0((z - r_exp_of_sum(x, y)) + rest);
+}
+
+/* x - y - w less its rounded value. */
+INLINE double d_difference_rest(double x, double y, double w)
+{
+    double gap = x - y;
+    return sum_error(x, -y, gap) + sum_error(gap, -w, gap - w);
+}
+
+INLINE double d_product_rest(double x, double y)
+{
+    return rest_of_product(x, y, x * y);
 }
 
 /* (x exp(w) + y exp(v)) / (exp(w) + exp(v)), where the terms of the numerator may nearly cancel. */

@@ -39,6 +39,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
 
@@ -48,7 +49,9 @@ POSITION = "int32"
 # Wider dtypes to compute in: where large parts cancel, and so that squares neither overflow nor
 # underflow; float16 is always computed in float32.
 _WIDER: dict[Any, dict[str, str]] = {Norm: {"float16": "float32", "float32": "float64"}}
-_WIDER |= {op: {"float16": "float64", "float32": "float64"} for op in LOGARITHMS}
+_WIDER |= {
+    op: {"float16": "float64", "float32": "float64"} for op in (*LOGARITHMS, WeightedDeviation)
+}
 # The largest of no elements is minus infinity.
 _LARGEST = replace(REDUCTIONS["max"], identity=True)
 
@@ -239,11 +242,14 @@ class _Writer:
         log = self("log1p", self("add", rest, ties))
         return finite, self("switch", self("isfinite", top), log, top)
 
-    def softmax(self, function: Softmax, x: Value) -> Value:
-        axes = function.lines
+    def exponentials(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
+        """Return (the largest element, exp(x - top), their sum)."""
         top, finite = self.top(x, axes)
         terms = self("exp_of_sum", x, self("neg", finite))
-        total = self.sum(terms, axes)
+        return top, terms, self.sum(terms, axes)
+
+    def softmax(self, function: Softmax, x: Value) -> Value:
+        top, terms, total = self.exponentials(x, function.lines)
         z = self("true_div", terms, total)
         largest = self("true_div", self.number(1, x), total)
         unknown = self.number(np.nan, x)
@@ -291,6 +297,35 @@ class _Writer:
         at = self("sub", self("mul", x, others[0]), self("mul", w, others[1]))
         z = self("sub", x, self("mul", w, self.sum(x, axes)))
         return self("switch", self("logical_and", most, alone), at, z)
+
+    def weighted_mean(self, function: WeightedMean, x: Value, y: Value) -> Value:
+        _, terms, total = self.exponentials(x, function.axes)
+        return self("true_div", self.sum(self("mul", y, terms), function.axes), total)
+
+    def weighted_deviation(self, function: WeightedDeviation, x: Value, y: Value) -> Value:
+        """Subtract the mean in two steps: the second corrects the rounding errors of the first.
+
+        In the second step exponentials and products are pairs of numbers. The sum of their first
+        parts is exact: before it, digits below 2^-53 of a bound of all are cut off, and added up
+        apart.
+        """
+        axes = function.axes
+        top, terms, total = self.exponentials(x, axes)
+        finite = self("neg", self.top(x, axes)[1])
+        at_top = self("switch", self("eq", x, top), y, self.number(-np.inf, y))
+        at = self.max(at_top, axes)
+        h = self("sub", y, at)
+        first = self("true_div", self.sum(self("mul", terms, h), axes), total)
+        d = self("sub", h, first)
+        rest = self("difference_rest", y, at, first)
+        product = self("mul", terms, d)
+        parts = self("add", self("product_rest", terms, d), self("mul", terms, rest))
+        parts = self("add", parts, self("mul", self("exp_of_sum_rest", x, finite), d))
+        bound = self("mul", self.max(self("abs", h), axes), self.number(2.0**28, h))
+        high = self("sub", self("add", product, bound), bound)
+        low = self.sum(self("add", self("sub", product, high), parts), axes)
+        second = self("true_div", self("add", self.sum(high, axes), low), total)
+        return self("add", d, self("sub", rest, second))
 
     def _one_centred(self, axis: int, x: Value, at: Value, w: Value) -> Value:
         """Return x - w sum(x) of a softmax w and an x that is 0 except ``at`` one place of a slice:
@@ -460,6 +495,8 @@ _FORMS: dict[type, Callable[..., Value]] = {
     LogSoftmax: _Writer.log_softmax,
     WeightedSoftmax: _Writer.weighted_softmax,
     SubtractWeightedMean: _Writer.subtract_weighted_mean,
+    WeightedMean: _Writer.weighted_mean,
+    WeightedDeviation: _Writer.weighted_deviation,
     ScatterLabels: _Writer.scatter_labels,
     LogSumExp: _Writer.log_sum_exp,
     LogMeanExp: _Writer.log_mean_exp,

@@ -88,6 +88,25 @@ exp_of_product = _row(
     lambda x, y, z, g: g * z * y, lambda x, y, z, g: g * z * x,
 )  # fmt: skip
 
+# ----- rounding errors
+
+
+def _no_derivative(*_: Any) -> None:
+    """Return the derivative of a rounding error."""
+
+
+exp_of_sum_rest = _row(
+    "exp_of_sum_rest", "x y", "exp(x + y) less exp_of_sum(x, y), for x + y <= 0.",
+    _no_derivative, _no_derivative,
+)  # fmt: skip
+difference_rest = _row(
+    "difference_rest", "x y w", "x - y - w less its rounded value.",
+    _no_derivative, _no_derivative, _no_derivative,
+)  # fmt: skip
+product_rest = _row(
+    "product_rest", "x y", "x y less its rounded value.", _no_derivative, _no_derivative
+)
+
 # ----- logarithms
 
 

@@ -31,6 +31,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
 from symcomp.ops.shapes.dimshuffle import DimShuffle
@@ -41,11 +42,12 @@ AXIS_FUNCTIONS = (
     LogSoftmax,
     WeightedSoftmax,
     SubtractWeightedMean,
+    WeightedDeviation,
     Centered,
     ScatterLabels,
 )
 LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
-AXIS_REDUCTIONS = (*LOGARITHMS, LogProd, Norm, Variance, GatherLabels)
+AXIS_REDUCTIONS = (*LOGARITHMS, LogProd, Norm, Variance, WeightedMean, GatherLabels)
 FUNCTIONS = (Reduce, *AXIS_REDUCTIONS, *AXIS_FUNCTIONS)
 # The elements of a vector at positions: a table, and an array of integers in the loop.
 GATHER = Subtensor((ARRAY,))

@@ -81,9 +81,14 @@ def _log_total(x: Any) -> tuple[Any, Any, Any]:
     return top, d, np.where(finite, np.log1p(rest), np.log(z.sum(axis=-1, keepdims=True)))
 
 
-def _softmax(x: Any) -> Any:
-    top, _ = _top(x)
-    _, z = _exponentials(x, top)
+def exponentials_of_lines(x: Any) -> Any:
+    """Compute exp(x) relative to the largest along the last axis."""
+    return _exponentials(x, _top(x)[0])[1]
+
+
+def softmax_of_lines(x: Any) -> Any:
+    """Compute the softmax along the last axis."""
+    z = exponentials_of_lines(x)
     return z / z.sum(axis=-1, keepdims=True)
 
 
@@ -160,7 +165,7 @@ def _require_lines(op: Op, axes: Sequence[int], xs: Sequence[Any], count: int) -
         raise ShapeError(f"{op}: its inputs must have one dtype and one rank, got {types}")
 
 
-class _AxisFunction(Op):
+class AxisFunction(Op):
     """Base of ops that map each 1-d slice along some axes to a slice of the same length. All inputs
     have one shape.
     """
@@ -187,7 +192,7 @@ class _AxisFunction(Op):
 
 
 @record
-class Softmax(_AxisFunction):
+class Softmax(AxisFunction):
     """z_i = exp(x_i) / sum_j exp(x_j) along ``axis``, without overflow.
 
     In a slice that holds inf, the infinities give NaN (inf / inf), and the other elements 0.
@@ -200,7 +205,7 @@ class Softmax(_AxisFunction):
         return (self.axis,)
 
     def perform(self, x: Any) -> Any:
-        return self._apply(_softmax, x)
+        return self._apply(softmax_of_lines, x)
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (z,), (gz,) = outputs, output_grads
@@ -212,7 +217,7 @@ class Softmax(_AxisFunction):
 
 
 @record
-class LogSoftmax(_AxisFunction):
+class LogSoftmax(AxisFunction):
     """z_i = x_i - log sum_j exp(x_j) along ``axis``, without overflow.
 
     In a slice that holds inf, the infinities give NaN (inf - inf), and the other elements -inf.
@@ -237,7 +242,7 @@ class LogSoftmax(_AxisFunction):
 
 
 @record
-class WeightedSoftmax(_AxisFunction):
+class WeightedSoftmax(AxisFunction):
     """z_i = w_i exp(x_i) / sum_j w_j exp(x_j) over ``axes``; x and w have one shape."""
 
     axes: Axes
@@ -276,7 +281,7 @@ class WeightedSoftmax(_AxisFunction):
 
 
 @record
-class SubtractWeightedMean(_AxisFunction):
+class SubtractWeightedMean(AxisFunction):
     """z_i = x_i - sum_j w_j x_j over ``axes``, where the weights w of a slice add up to 1;
     transposed: z_i = x_i - w_i sum_j x_j. Nothing cancels where one weight is nearly 1.
     """
@@ -335,8 +340,8 @@ def _centred_transposed(x: Any, w: Any) -> Any:
 # -- ops that reduce
 
 
-class _LogOfSum(Op):
-    """Reduces ``axes`` of its inputs, all of one shape, to the logarithm of a sum."""
+class AxisReduction(Op):
+    """Base of ops that reduce ``axes`` of their inputs, all of one shape."""
 
     axes: Axes
 
@@ -350,10 +355,10 @@ class _LogOfSum(Op):
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
 
-    def _apply(self, function: Callable[..., Any], *xs: Any) -> Any:
+    def _lines(self, *xs: Any) -> list[Any]:
+        """Return the arrays with ``axes`` merged into one, the last."""
         _require_one_shape(self, *xs)
-        z = _polished(function, *(_widened(_lines(x, self.axes)) for x in xs))
-        return np.asarray(z[..., 0], xs[0].dtype)
+        return [_widened(_lines(x, self.axes)) for x in xs]
 
     def _keep(self, z: Any, ndim: int) -> Any:
         rank = iter(range(z.ndim))
@@ -361,10 +366,17 @@ class _LogOfSum(Op):
             z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(ndim))
         )(z)
 
+
+class _LogOfSum(AxisReduction):
+    """Reduces to the logarithm of a sum."""
+
+    def _apply(self, function: Callable[..., Any], *xs: Any) -> Any:
+        z = _polished(function, *self._lines(*xs))
+        return np.asarray(z[..., 0], xs[0].dtype)
+
     def _shares(self, x: Any, z: Any) -> Any:
         """Return the softmax; 0 where all elements are -inf."""
-        some = Softmax(self.axes[0])(x) if len(self.axes) == 1 else _evenly_weighted(x, self.axes)
-        return switch(eq(self._keep(z, x.ndim), -np.inf), 0, some)
+        return switch(eq(self._keep(z, x.ndim), -np.inf), 0, even_weights(x, self.axes))
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x,), (z,), (gz,) = inputs, outputs, output_grads
@@ -375,8 +387,9 @@ class _LogOfSum(Op):
         return [sum_(dx * self._shares(x, z), axis=self.axes)]
 
 
-def _evenly_weighted(x: Any, axes: tuple[int, ...]) -> Any:
-    return WeightedSoftmax(axes)(x, x.ones_like())
+def even_weights(x: Any, axes: tuple[int, ...]) -> Any:
+    """Return exp(x) over its sum along axes."""
+    return Softmax(axes[0])(x) if len(axes) == 1 else WeightedSoftmax(axes)(x, x.ones_like())
 
 
 @record
