@@ -119,6 +119,13 @@ def _() -> Work:
     return call([x, y], z, numbers(6, 6), numbers(6))
 
 
+@task("slices/short_rows")
+def _() -> Work:
+    """Add to all columns but the first of some rows, as gradients of differences do."""
+    x = T.dmatrix()
+    return call([x], T.inc_subtensor(T.zeros((200, 6))[:, 1:], x), numbers(200, 5))
+
+
 @task("joins/small")
 def _() -> Work:
     x, y = T.dmatrices("x", "y")
@@ -136,6 +143,12 @@ def _() -> Work:
 def _() -> Work:
     x, y = T.dmatrices("x", "y")
     return call([x, y], (x + y.T).reshape((-1,)), numbers(100, 100), numbers(100, 100))
+
+
+@task("layouts/reversed_columns")
+def _() -> Work:
+    x, y = T.dmatrices("x", "y")
+    return call([x, y], (x[:, ::-1] * y[:, ::-1]).sum(0), numbers(1000, 30), numbers(1000, 30))
 
 
 # -- indexing

@@ -213,6 +213,8 @@ def run(part: str, name: str, way: str, caches: Path) -> dict[str, Any]:
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
+    # As for installed packages, the bytecode of modules is kept.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     # -P: the folder of this file holds no package `pymc`.
     command = [sys.executable, "-P", __file__, "--one", part, name, way]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -233,6 +233,31 @@ static inline void set_crossing(const struct axes *a, int crossing, int size, ch
     while (next_place(&outer, last - 1, index, &to, &from));
 }
 
+/* Rows are short if a call for each would take longer than their elements; then a call moves one
+   element of each of some rows, which lie so near to each other that the cache holds them. */
+enum { SHORT_ROW = 8, ROWS_TOGETHER = 64, NEAR_ROWS = 512 };
+
+static inline int has_short_rows(const struct axes *a)
+{
+    const int inner = a->rank - 1, outer = inner - 1;
+    return a->length[inner] <= SHORT_ROW && a->length[outer] >= 2 * a->length[inner] &&
+           without_sign(a->to[outer]) <= NEAR_ROWS && without_sign(a->from[outer]) <= NEAR_ROWS;
+}
+
+/* All elements along the last two axes. */
+static inline void move_short_rows(const struct axes *a, move_function *move, char *to,
+                                   const char *from)
+{
+    const int inner = a->rank - 1, outer = inner - 1;
+    for (int64_t first = 0; first < a->length[outer]; first += ROWS_TOGETHER) {
+        int64_t rows = a->length[outer] - first;
+        rows = rows < ROWS_TOGETHER ? rows : ROWS_TOGETHER;
+        for (int64_t i = 0; i < a->length[inner]; i++)
+            move(rows, to + first * a->to[outer] + i * a->to[inner], a->to[outer],
+                 from + first * a->from[outer] + i * a->from[inner], a->from[outer], 0);
+    }
+}
+
 /* Move all elements along the axes, of which there are several. */
 static inline void move_several_axes(const struct axes *a, move_function *move, char *to,
                                      const char *from)
@@ -242,6 +267,12 @@ static inline void move_several_axes(const struct axes *a, move_function *move, 
     int crossing = size ? crossing_axis(a) : -1;
     if (crossing >= 0) {
         set_crossing(a, crossing, size, to, from);
+        return;
+    }
+    if (has_short_rows(a)) {
+        do
+            move_short_rows(a, move, to, from);
+        while (next_place(a, inner - 1, index, &to, &from));
         return;
     }
     do

@@ -11,19 +11,21 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor.random.basic as ptr
-from scipy import stats
 
 import symcomp.tensor as T
 from symcomp.core.node import Apply, Type
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorType
+from symcomp.lazy import lazy_module
 from symcomp.ops.convert import cast_to, with_rank
 from symcomp.ops.elementwise.elemwise import scalar
 from symcomp.ops.random.sizes import draw, read_size
 from symcomp.ops.shapes.shape import known_length
 from symcomp.pytensor_backend.dispatch import translate
 from symcomp.pytensor_backend.types import is_stream, is_tensor
+
+stats = lazy_module("scipy.stats")  # importing it takes as long as all other imports together
 
 Pair = tuple[Any, Any]
 
@@ -113,6 +115,11 @@ def _by(name: str, parameters: str, function: Any) -> Any:
     )  # fmt: skip
 
 
+def _quantile(name: str) -> Any:
+    """Return the quantile function of a distribution of SciPy."""
+    return lambda *xs: getattr(stats, name)._ppf(*xs)
+
+
 def _power(x: Any, c: Any, *others: Any) -> Any:
     """``x`` to the power of ``c``, which SciPy stretches to the other parameters: NumPy rounds
     otherwise where all exponents are one number.
@@ -133,11 +140,11 @@ def _distance(x: Any, y: Any, b: Any) -> Any:
 
 
 # Quantiles, and the powers and logarithms of other draws.
-_CAUCHY = _by("scipy_cauchy", "u", stats.cauchy._ppf)
-_HALF_CAUCHY = _by("scipy_halfcauchy", "u", stats.halfcauchy._ppf)
-_GUMBEL = _by("scipy_gumbel", "u", stats.gumbel_r._ppf)
-_TRUNCATED_EXPONENTIAL = _by("scipy_truncexpon", "u b", stats.truncexpon._ppf)
-_TRUNCATED_NORMAL = _by("scipy_truncnorm", "u a b", stats.truncnorm._ppf)
+_CAUCHY = _by("scipy_cauchy", "u", _quantile("cauchy"))
+_HALF_CAUCHY = _by("scipy_halfcauchy", "u", _quantile("halfcauchy"))
+_GUMBEL = _by("scipy_gumbel", "u", _quantile("gumbel_r"))
+_TRUNCATED_EXPONENTIAL = _by("scipy_truncexpon", "u b", _quantile("truncexpon"))
+_TRUNCATED_NORMAL = _by("scipy_truncnorm", "u a b", _quantile("truncnorm"))
 _POWER = _by("numpy_power", "x c a b", _power)
 _MOYAL = _by("numpy_moyal", "x", lambda x: -np.log(x * 2.0))
 _SKEWED = _by("numpy_skewed", "x y a", _skewed)

@@ -4,6 +4,8 @@ import copy
 import ctypes
 import logging
 import pickle
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -268,6 +270,18 @@ def test_versions(monkeypatch):
     with pytest.raises(ImportError, match="needs nowhere"):
         monkeypatch.setitem(versions.SERIES, "nowhere", "1.0")
         versions.check_version("nowhere", required=True)
+
+
+def test_importing_the_backend_imports_no_large_part_of_scipy():
+    """Importing them would take longer than the rest of the backend."""
+    program = (
+        "import pymc, sys; before = set(sys.modules); import symcomp.pytensor_backend; "
+        "print(*{m for m in set(sys.modules) - before if m.startswith('scipy.')})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    parts = {name.split(".")[1] for name in done.stdout.split()}
+    assert not parts & {"stats", "interpolate", "spatial", "optimize", "signal", "ndimage"}
 
 
 def test_print(capsys):

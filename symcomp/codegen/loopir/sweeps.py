@@ -77,12 +77,26 @@ class _Kernel:
             row = [0] * self.total
             for a, stretched in enumerate(sweep.stretched):
                 row[a] = 0 if stretched[axis] else self.arrays[a].strides[axis]
+            if not reduced and sum(map(np.sign, row)) < 0 and not self.scatters():
+                self.turn(self.shape[axis], row)
             place = len(found.lengths)
             while place and _weight(found.steps[place - 1]) < _weight(row):
                 place -= 1
             found.lengths.insert(place, self.shape[axis])
             found.steps.insert(place, row)
         return _joined(found)
+
+    def scatters(self) -> bool:
+        """Tell whether elements are added to at positions, in order."""
+        sweep = self.sweep
+        first = sweep.stages[0].along if sweep.stages else sweep.bodies[0]
+        return Role.SCATTERED in first.roles
+
+    def turn(self, length: int, row: list[int]) -> None:
+        """Pass an axis from its other end."""
+        for a in range(len(self.arrays)):
+            self.places[a] = self.places[a].moved((length - 1) * row[a])
+            row[a] = -row[a]
 
     def indices(self, axes: Axes, count: int) -> Iterator[list[int]]:
         """Yield the offsets of all arrays for each index of the slowest axes."""

@@ -26,10 +26,30 @@ static inline int64_t nest_weight(int total, const int64_t *steps)
     return weight;
 }
 
+/* Whether elements are added to at positions: in order, as rounding errors depend on it. */
+static inline int nest_scatters(const struct kernel *k)
+{
+    const uint8_t *role = k->stages ? k->stages->along.role : k->bodies->role;
+    for (int a = 0; a < k->arrays; a++)
+        if (role[a] == SCATTERED)
+            return 1;
+    return 0;
+}
+
+/* Pass an axis from its other end: `data` moves there, and the steps along it change their signs. */
+static inline void nest_turn(const struct kernel *k, int64_t length, int64_t *row, char **data)
+{
+    for (int a = 0; a < k->arrays; a++) {
+        data[a] += (length - 1) * row[a];
+        row[a] = -row[a];
+    }
+}
+
 /* Collect the axes whose `reduced` is `which`, slowest first and joined; return how many are left,
-   or -1 if there are no elements. */
+   or -1 if there are no elements. Axes that are not reduced are passed in the direction that more
+   arrays have, and `data` points to where they begin. */
 static inline int nest_axes(const struct kernel *k, int which, const int64_t *shape,
-                            const int64_t *strides, int64_t *lengths, int64_t *steps)
+                            const int64_t *strides, char **data, int64_t *lengths, int64_t *steps)
 {
     int total = k->total, rank = 0, joined = 0;
     for (int axis = 0; axis < k->rank; axis++) {
@@ -38,8 +58,13 @@ static inline int nest_axes(const struct kernel *k, int which, const int64_t *sh
         if (shape[axis] == 0)
             return -1;
         int64_t row[total];
-        for (int a = 0; a < total; a++)
+        int backward = 0;
+        for (int a = 0; a < total; a++) {
             row[a] = a >= k->arrays || k->stretched[axis * total + a] ? 0 : strides[a * k->rank + axis];
+            backward += (row[a] < 0) - (row[a] > 0);
+        }
+        if (backward > 0 && !which && !nest_scatters(k))
+            nest_turn(k, shape[axis], row, data);
         int place = rank++;
         int64_t weight = nest_weight(total, row);
         for (; place > 0 && nest_weight(total, steps + (place - 1) * total) < weight; place--) {
@@ -286,7 +311,9 @@ NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64
         return 0;
     }
     int64_t lengths[k->rank + 2], steps[(k->rank + 2) * total], size = 1;
-    int rank = nest_axes(k, 0, shape, strides, lengths, steps);
+    char *first[total];
+    memcpy(first, data, (size_t)k->temporaries * sizeof *data);
+    int rank = nest_axes(k, 0, shape, strides, first, lengths, steps);
     if (rank < 0)
         return 0;
     rank = nest_pad(total, rank, 2, lengths, steps);
@@ -300,7 +327,7 @@ NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64
     int high = split == rank - 2 && width == NARROW;
     int64_t whole_blocks = split == rank - 1 ? BLOCK : high ? BLOCK / NARROW : 1;
     unit = (unit + whole_blocks - 1) / whole_blocks * whole_blocks;
-    struct elementwise e = {k, nest_choose(k, steps + (rank - 1) * total), data, lengths, steps,
+    struct elementwise e = {k, nest_choose(k, steps + (rank - 1) * total), first, lengths, steps,
                             rank, split, width, length, unit};
     if (unit >= length)
         nest_chunk(&e, 0, length);

@@ -301,8 +301,10 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
     int64_t reduced_lengths[most], reduced_steps[most * total];
     struct sweep sweeps[k->count];
     int threads = team->threads;
-    int rank = nest_axes(k, 0, shape, strides, lengths, steps);
-    int reduced = nest_axes(k, 1, shape, strides, reduced_lengths, reduced_steps);
+    char *first[total];
+    memcpy(first, data, (size_t)k->temporaries * sizeof *data);
+    int rank = nest_axes(k, 0, shape, strides, first, lengths, steps);
+    int reduced = nest_axes(k, 1, shape, strides, first, reduced_lengths, reduced_steps);
     int empty = reduced < 0;
     if (empty && k->nonempty)
         return 1;
@@ -329,10 +331,10 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
         size *= reduced_lengths[axis];
     if (!across && threads > 1 && outer < threads && beside < threads * LANES)
         width = (beside / threads + BLOCK) / BLOCK * BLOCK;
-    int64_t shift = across ? 0 : reduction_shift(k, data, step, beside, width);
+    int64_t shift = across ? 0 : reduction_shift(k, first, step, beside, width);
     int64_t count = outer * ((beside + shift + width - 1) / width);
     int several = one_call && !empty && reduction_at_once(sweeps);
-    struct results r = {data, lengths, steps, beside, width, shift, rank, empty, several};
+    struct results r = {first, lengths, steps, beside, width, shift, rank, empty, several};
     if (threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK) {
         struct teams p = {&d, &r, count, count < threads ? count : threads};
         team->run(reduction_team, &p, p.teams, threads);
