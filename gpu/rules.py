@@ -17,6 +17,7 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import toposort
+from symcomp.gpu.branches import choose_on_devices
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.inlining import inline_graphs
 from symcomp.gpu.loops import DeviceLoop, DeviceUntil, is_count, leave_loops, lowered_loop
@@ -31,14 +32,25 @@ from symcomp.gpu.lowerings.products import PRODUCTS
 from symcomp.gpu.lowerings.views import VIEWS
 from symcomp.gpu.lowerings.windows import WINDOWS
 from symcomp.gpu.region import DeviceGraph
-from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
+from symcomp.gpu.transfers import (
+    DeviceLength,
+    DevicePart,
+    ToDevice,
+    ToHost,
+    ToHostTogether,
+    on_device,
+)
 from symcomp.gpu.type import DeviceType
 from symcomp.gpu.until import DeviceUntilGraph
+from symcomp.ops.control.conditions import IfElse
 from symcomp.ops.control.regions import place
 from symcomp.ops.formulas.fused import Fused
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import is_advanced
+from symcomp.ops.reductions.reduce import ArgReduce
 from symcomp.ops.shapes.shape import Shape, ShapeI
+from symcomp.ops.sorting.sort import Argsort, SearchSorted
+from symcomp.ops.sorting.topk import ArgTopK
 from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing
@@ -67,6 +79,7 @@ def move(graph: FunctionGraph, firings: list[Firing]) -> None:
     for nodes, device in mover.regions():
         _replace(graph, nodes, device, mover.kinds, firings)
     leave_loops(graph)
+    choose_on_devices(graph)
     _cancel(graph)
     _copy_results_together(graph)
 
@@ -108,6 +121,9 @@ class _Mover:
     ----------
     kinds : dict of Apply to str
         On the host, on a device, or a number that follows from lengths.
+    devices : dict of Apply to str
+    chosen : dict of Variable to str
+        The devices of results of ifelse.
     """
 
     def __init__(self, graph: FunctionGraph) -> None:
@@ -116,8 +132,11 @@ class _Mover:
         self.default = None if config.device == "cpu" else canonical(config.device)
         self.kinds: dict[Apply, str] = {}
         self.devices: dict[Apply, str] = {}
+        self.chosen: dict[Variable, str] = {}
         for node in self.order:
             self._choose(node)
+            if isinstance(node.op, IfElse):
+                self._pass_choices(node)
         self._follow_users()
         self._choose_lengths()
         self._leave_lengths()
@@ -133,6 +152,8 @@ class _Mover:
             return x.type.device
         if is_count(x):
             return None
+        if x in self.chosen:
+            return self.chosen[x]
         maker = x.owner
         return self.devices.get(maker) if maker is not None and self._is(maker, DEVICE) else None
 
@@ -158,6 +179,15 @@ class _Mover:
             self.kinds[node], self.devices[node] = DEVICE, self.default
         if self._is(node, DEVICE) and lacks_library(node, self.devices[node]):
             self.kinds[node] = HOST
+
+    def _pass_choices(self, node: Apply) -> None:
+        """Note which results of an ifelse are on a device, as both values are."""
+        _, *values = node.inputs
+        n = len(node.outputs)
+        for z, x, y in zip(node.outputs, values[:n], values[n:], strict=True):
+            device = self._device_of(x)
+            if device is not None and self._device_of(y) == device:
+                self.chosen[z] = device
 
     def _follow_users(self) -> None:
         """Let elements be moved where all users of the results are. A part is taken there only if
@@ -273,8 +303,7 @@ class _Mover:
             return False
         if isinstance(node.op, DeviceLoop):
             return any(map(self._is_work_of_step, toposort(node.op.body.outputs)))
-        floats = any(np.dtype(z.dtype).kind in "fc" for z in node.outputs)
-        return floats and any(x.ndim for x in given)
+        return _computes_floats(node) and any(x.ndim for x in given)
 
     def _is_work_of_step(self, node: Apply) -> bool:
         return self._is_work(node, node.inputs)
@@ -337,6 +366,19 @@ def _is_part(node: Apply) -> bool:
     return isinstance(node.op, Subtensor) and not is_advanced(node.op.pattern)
 
 
+def _computes_floats(node: Apply) -> bool:
+    """Return whether values of a node, or of a step of its formula, are floats; or whether it sorts
+    some, or finds extremes of them.
+    """
+    op: Any = node.op
+    dtypes = [z.dtype for z in node.outputs]
+    if isinstance(op, Fused):
+        dtypes += [step.dtype for step in op.formula.steps]
+    if isinstance(op, ArgReduce | Argsort | ArgTopK | SearchSorted):
+        dtypes += [x.dtype for x in node.inputs]
+    return any(np.dtype(dtype).kind in "fc" for dtype in dtypes)
+
+
 def _only_moves(node: Apply) -> bool:
     """Return whether a node shows or moves elements, and computes none."""
     lowering = lowering_of(node)
@@ -388,22 +430,6 @@ def _replace(
     for old, new in zip(outputs, region.outputs, strict=True):
         new.source = old.source
         graph.replace(old, ToHost()(new) if isinstance(new.type, DeviceType) else new)
-
-
-def on_device(graph: FunctionGraph, x: Variable, device: str) -> Variable:
-    """Return a tensor's value on a device, copied once for all nodes that need it there."""
-    if x.owner is not None and isinstance(x.owner.op, ToHost):
-        there: Variable = x.owner.inputs[0]
-        if there.type.device == device:  # type: ignore[attr-defined]
-            return there
-        x = there
-    wanted = ToDevice(device)
-    for client, _ in graph.clients[x]:
-        if client != "output" and client.op == wanted:
-            copied: Variable = client.outputs[0]
-            return copied
-    moved: Variable = wanted(x)
-    return moved
 
 
 def _is_used_outside(graph: FunctionGraph, x: Variable, members: set[Apply]) -> bool:

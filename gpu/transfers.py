@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -203,6 +204,22 @@ def transfer(x: Any, target: str) -> Any:
     DeviceArray(float32, (2,), on emu)
     """
     return to_cpu(x) if target == "cpu" else to_gpu(x, target)
+
+
+def on_device(graph: FunctionGraph, x: Variable, device: str) -> Variable:
+    """Return a tensor's value on a device, copied once for all nodes that need it there."""
+    if x.owner is not None and isinstance(x.owner.op, ToHost):
+        there: Variable = x.owner.inputs[0]
+        if there.type.device == device:  # type: ignore[attr-defined]
+            return there
+        x = there
+    wanted = ToDevice(device)
+    for client, _ in graph.clients[x]:
+        if client != "output" and client.op == wanted:
+            copied: Variable = client.outputs[0]
+            return copied
+    moved: Variable = wanted(x)
+    return moved
 
 
 DeviceVariable.transfer = transfer  # type: ignore[attr-defined]

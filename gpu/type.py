@@ -72,6 +72,15 @@ class DeviceType(Type):
             self.device == other.device and self.on_host.is_super(other.on_host)
         )
 
+    def joined(self, other: Type) -> Type | None:
+        """Return the type of the arrays of both types; None if they differ in more than lengths."""
+        if not isinstance(other, DeviceType) or self.ndim != other.ndim:
+            return None
+        if (self.device, self.dtype) != (other.device, other.dtype):
+            return None
+        known = [a if a == b else None for a, b in zip(self.shape, other.shape, strict=True)]
+        return DeviceType(self.device, self.dtype, known)
+
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         """Return a value of this type: host arrays are copied to the device; with ``strict`` they
         must have its dtype.

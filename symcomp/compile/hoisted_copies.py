@@ -15,8 +15,8 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
 from symcomp.core.walk import graph_inputs, rebuild
-from symcomp.gpu.rules import is_needed, on_device
-from symcomp.gpu.transfers import ToDevice, ToHost
+from symcomp.gpu.rules import is_needed
+from symcomp.gpu.transfers import ToDevice, ToHost, on_device
 from symcomp.gpu.type import DeviceType
 from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet

@@ -125,6 +125,18 @@ def test_shared_variables_of_whole_numbers_stay_on_the_host(emu: Emulator) -> No
         assert isinstance(symcomp.shared(1.0).container.value, DeviceArray)
 
 
+def test_truths_and_positions_that_follow_from_floats_move(emu: Emulator) -> None:
+    x, y, i = T.fmatrix("x"), T.fmatrix("y"), T.imatrix("i")
+    moved = [T.exp(x) > y, T.argmax(x, axis=1), T.argsort(x), T.isclose(x, y).all()]
+    values = [np.arange(6, dtype="float32").reshape(2, 3), np.ones((2, 3), "float32")]
+    for z in moved:
+        with config.change_flags(on_unused_input="ignore"):
+            check([x, y], z, values, 0, orders=[0])
+    with on_emu:
+        f = symcomp.function([x, i], [x > 1, T.argmax(i, axis=1), T.eq(i, 2).sum()])
+    assert not ops_on_device(f)
+
+
 def test_updates_of_what_lives_on_a_device(emu: Emulator) -> None:
     total = symcomp.shared(np.zeros(3), device=DEVICE)
     x = T.dvector("x")
