@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 
 from symcomp.codegen.kernel import print_kernel, scheduled
-from symcomp.codegen.loopir.ir import (
-    KernelFunction,
-    Let,
-    Load,
-    Pointer,
-    Position,
-    Ref,
-    Var,
-    ZeroOrOne,
-)
+from symcomp.codegen.loopir.expressions import Load, Position, Ref, Var, ZeroOrOne
+from symcomp.codegen.loopir.ir import KernelFunction, Let, Pointer
 from symcomp.codegen.loopir.run import run
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
 from symcomp.codegen.loopir.verify_kernel import verify

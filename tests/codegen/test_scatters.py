@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from symcomp.codegen.kernel import print_kernel, scheduled
-from symcomp.codegen.loopir.ir import (
-    Accumulators,
-    KernelFunction,
-    Kind,
-    Loop,
-    Pointer,
-    Scatter,
-)
+from symcomp.codegen.loopir.ir import Accumulators, KernelFunction, Kind, Loop, Pointer, Scatter
 from symcomp.codegen.loopir.run import run
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
 from symcomp.codegen.loopir.verify_kernel import verify

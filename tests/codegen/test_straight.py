@@ -7,7 +7,7 @@ import pytest
 
 from symcomp.codegen.compiler import driver
 from symcomp.codegen.kernel import scheduled
-from symcomp.codegen.loopir.ir import ApplyScalar, Convert, Number
+from symcomp.codegen.loopir.expressions import ApplyScalar, Convert, Number
 from symcomp.codegen.loopir.kernel import LogReduction
 from symcomp.codegen.loopir.run import run
 from symcomp.codegen.loopir.straight import Elements, NotStraightError, Spot, StraightCode

@@ -8,26 +8,30 @@ import pytest
 from symcomp.codegen.kernel import scheduled
 from symcomp.codegen.loopir import ir
 from symcomp.codegen.loopir.bounds import facts_of, follows, form_of
+from symcomp.codegen.loopir.expressions import (
+    Accumulate,
+    Convert,
+    Get,
+    IndexOp,
+    Load,
+    Primitive,
+    Ref,
+    Var,
+    ZeroOrOne,
+)
 from symcomp.codegen.loopir.interpret import Interpreter
 from symcomp.codegen.loopir.ir import (
     Accumulators,
-    Convert,
     Define,
-    Get,
     Guard,
-    IndexOp,
     KernelFunction,
     Kind,
     Let,
-    Load,
     Loop,
     Pointer,
-    Ref,
     Set,
     Signature,
     Store,
-    Var,
-    ZeroOrOne,
 )
 from symcomp.codegen.loopir.memory import AccessError, address_of
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
@@ -69,7 +73,7 @@ def test_what_is_right():
     check(Z, lanes(inner, kind=Kind.PARALLEL, stop=N))
     check(
         X, Accumulators("p", KIND), lanes(Set("p", I, ONE), kind=Kind.INDEPENDENT),
-        lanes(Set("p", I, ir.Accumulate("sum", Get("p", I, KIND), x(I)))),
+        lanes(Set("p", I, Accumulate("sum", Get("p", I, KIND), x(I)))),
     )  # fmt: skip
 
 
@@ -86,7 +90,7 @@ WRONG = {
     "before its end is not proven": (X, lanes(Let("v", x(IndexOp("+", (I, 1)))))),
     "x is not there to write": (X, lanes(Store("x", I, ONE))),
     "p are read before they begin": (
-        Accumulators("p", KIND), lanes(Set("p", I, ir.Accumulate("sum", Get("p", I, KIND), ONE))),
+        Accumulators("p", KIND), lanes(Set("p", I, Accumulate("sum", Get("p", I, KIND), ONE))),
     ),
     "enough lanes is not proven": (Define("big", IndexOp("*", (M, 2))), Accumulators("p", KIND)),
     "iterations of i write the same element of 1": (Z, lanes(Store("z", 0, ONE))),
@@ -97,9 +101,9 @@ WRONG = {
         Z, lanes(Store("z", I, Load("z", 0, KIND)), kind=Kind.PARALLEL),
     ),
     "is joined to totals of float64": (
-        Let("v", ir.Accumulate("sum", ONE, ZeroOrOne(1, "float32"))),
+        Let("v", Accumulate("sum", ONE, ZeroOrOne(1, "float32"))),
     ),
-    "rounding does not fit its arguments": (Let("v", ir.Primitive("rounding", (ONE, ONE), KIND)),),
+    "rounding does not fit its arguments": (Let("v", Primitive("rounding", (ONE, ONE), KIND)),),
     "so it has an order": (ir.Counter("i", 0), Loop(Kind.VECTOR, "i", None, N, ())),
     "the step of i is not proven to be positive": (Loop(Kind.SERIAL, "i", 0, N, (), 0),),
     "the condition of the loop over i depends on it": (
@@ -168,7 +172,7 @@ def test_loops_of_a_grid():
     b, t = Var("b"), Var("t")
     place = IndexOp("+", (IndexOp("*", (b, 32)), t))
     store = Guard(
-        IndexOp("<", (place, N)), (Store("z", place, ir.Accumulate("sum", x(place), ONE)),)
+        IndexOp("<", (place, N)), (Store("z", place, Accumulate("sum", x(place), ONE)),)
     )
     threads = Loop(Kind.BLOCK, "t", 0, 32, (store,))
     count = IndexOp("//", (IndexOp("+", (N, 31)), 32))

@@ -6,33 +6,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from symcomp.codegen.functions.c_scalars import ScalarText, scalar_text
+from symcomp.codegen.loopir.expressions import (
+    ApplyScalar,
+    Index,
+    IndexOp,
+    Load,
+    Position,
+    Ref,
+    Stride,
+    Var,
+    ZeroOrOne,
+)
 from symcomp.codegen.loopir.ir import (
     BOTH,
     ROWS,
     Accumulators,
-    ApplyScalar,
     Counter,
     Define,
     FunctionCall,
     Guard,
     If,
-    Index,
-    IndexOp,
     KernelFunction,
     Kind,
     Let,
-    Load,
     Loop,
     Pointer,
-    Position,
-    Ref,
     Scatter,
     Set,
     Statement,
     Store,
-    Stride,
-    Var,
-    ZeroOrOne,
 )
 from symcomp.codegen.loopir.kernel import Role
 from symcomp.codegen.loops.nests import Body, Nest

@@ -9,34 +9,36 @@ from collections.abc import Sequence
 import numpy as np
 
 from symcomp.codegen.cpu.bodies import I, N, lanes_of
+from symcomp.codegen.loopir.expressions import (
+    Accumulate,
+    Convert,
+    Get,
+    Index,
+    IndexOp,
+    Primitive,
+    Ref,
+    Start,
+    Value,
+    Var,
+    ZeroOrOne,
+    plus,
+)
 from symcomp.codegen.loopir.ir import (
     BEGIN,
     FINISH,
     MERGE,
-    Accumulate,
     Accumulators,
-    Convert,
-    Get,
     If,
-    Index,
-    IndexOp,
     KernelFunction,
     Kind,
     Let,
     Loop,
     MergeSums,
     Pointer,
-    Primitive,
     Quarters,
-    Ref,
     Set,
-    Start,
     Statement,
     Store,
-    Value,
-    Var,
-    ZeroOrOne,
-    plus,
 )
 from symcomp.codegen.loops.nests import Nest, work_dtype
 from symcomp.ops.reductions.reduce import Reduce

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from symcomp.codegen.cpu.bodies import BodyPlan, N, R, lanes_of, versions
 from symcomp.codegen.cpu.folds import Fold, parts_of_one
+from symcomp.codegen.loopir.expressions import Index, IndexOp, Var, plus, times
 from symcomp.codegen.loopir.ir import (
     BOTH,
     LANES,
@@ -15,17 +16,12 @@ from symcomp.codegen.loopir.ir import (
     FunctionCall,
     Guard,
     If,
-    Index,
-    IndexOp,
     KernelFunction,
     Kind,
     Loop,
     MoveTable,
     Prefetch,
     Statement,
-    Var,
-    plus,
-    times,
 )
 
 # A part of a sum has at most this many rows; the rounding error grows with them.

@@ -9,25 +9,19 @@ from functools import cache
 
 from symcomp.codegen.cpu.bodies import BodyPlan
 from symcomp.codegen.cuda.text import CudaKernel, print_function
+from symcomp.codegen.loopir.expressions import Index, IndexOp, Load, Stride, Var, plus, times
 from symcomp.codegen.loopir.ir import (
     Define,
-    Index,
-    IndexOp,
     KernelFunction,
     Kind,
     Let,
-    Load,
     Loop,
     Pack,
     Pointer,
     Signature,
     Statement,
     Store,
-    Stride,
-    Var,
     WritePack,
-    plus,
-    times,
 )
 from symcomp.codegen.loops.nests import Nest, Pattern, nest_of
 from symcomp.ops.formulas.formula import Formula

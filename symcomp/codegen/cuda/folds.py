@@ -10,28 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 from symcomp.codegen.cuda.text import WARP
-from symcomp.codegen.loopir.ir import (
+from symcomp.codegen.loopir.expressions import (
     Accumulate,
-    Accumulators,
     Convert,
     FromFirstLane,
     FromLane,
     Get,
-    Guard,
     Index,
     IndexOp,
-    Kind,
-    Let,
-    Loop,
     Primitive,
     Ref,
-    Set,
     Start,
-    Statement,
     Value,
     Var,
     ZeroOrOne,
 )
+from symcomp.codegen.loopir.ir import Accumulators, Guard, Kind, Let, Loop, Set, Statement
 from symcomp.codegen.loops.nests import Nest, work_dtype
 from symcomp.ops.reductions.reduce import Reduce
 

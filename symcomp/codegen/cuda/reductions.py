@@ -18,27 +18,21 @@ from symcomp.codegen.cuda.elementwise import total, unravel
 from symcomp.codegen.cuda.folds import THREAD, ThreadFold
 from symcomp.codegen.cuda.held import holding_passes, passes_of, words_held
 from symcomp.codegen.cuda.text import WARP, CudaKernel, print_function
+from symcomp.codegen.loopir.expressions import Get, Index, IndexOp, Load, Stride, Var, plus
 from symcomp.codegen.loopir.ir import (
     Accumulators,
     Define,
-    Get,
     Guard,
     If,
-    Index,
-    IndexOp,
     KernelFunction,
     Kind,
     Let,
-    Load,
     Loop,
     Pointer,
     Set,
     Signature,
     Statement,
     Store,
-    Stride,
-    Var,
-    plus,
 )
 from symcomp.codegen.loops.nests import Nest, Pattern, nest_of
 from symcomp.core.record import record

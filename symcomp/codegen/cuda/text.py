@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from symcomp.codegen.functions.c_scalars import C_TYPES
-from symcomp.codegen.loopir.ir import (
-    Accumulators,
-    KernelFunction,
-    Kind,
-    Loop,
-    Pack,
-    WritePack,
-)
+from symcomp.codegen.loopir.ir import Accumulators, KernelFunction, Kind, Loop, Pack, WritePack
 from symcomp.codegen.printers.c_file import (
     OF_DOUBLES,
     functions_of_numbers,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from symcomp.codegen.loopir.ir import Index, IndexOp, Var
+from symcomp.codegen.loopir.expressions import Index, IndexOp, Var
 from symcomp.core.record import record
 
 # The most facts that are combined.

@@ -15,28 +15,30 @@ from typing import Any
 import numpy as np
 
 from symcomp.codegen.functions.c_scalars import ScalarText, scalar_text
-from symcomp.codegen.loopir.interpret import Frame, Interpreter, Space
-from symcomp.codegen.loopir.ir import (
+from symcomp.codegen.loopir.expressions import (
     Accumulate,
-    Accumulators,
     ApplyScalar,
     Convert,
     Index,
-    KernelFunction,
-    Let,
     Load,
-    MergeSums,
     Number,
-    Pointer,
     Position,
     Primitive,
-    Quarters,
     Ref,
     Start,
-    Statement,
-    Store,
     Value,
     ZeroOrOne,
+)
+from symcomp.codegen.loopir.interpret import Frame, Interpreter, Space
+from symcomp.codegen.loopir.ir import (
+    Accumulators,
+    KernelFunction,
+    Let,
+    MergeSums,
+    Pointer,
+    Quarters,
+    Statement,
+    Store,
 )
 from symcomp.codegen.loopir.kernel import LogReduction, Loops, Nests
 from symcomp.codegen.loopir.run import run_in

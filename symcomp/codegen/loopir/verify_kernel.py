@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from symcomp.codegen.loopir.bounds import Form, facts_of
+from symcomp.codegen.loopir.expressions import IndexOp, Var
 from symcomp.codegen.loopir.ir import (
     BEGIN,
     BOTH,
@@ -14,11 +15,9 @@ from symcomp.codegen.loopir.ir import (
     ROWS,
     Accumulators,
     FunctionCall,
-    IndexOp,
     KernelFunction,
     Signature,
     Statement,
-    Var,
 )
 from symcomp.codegen.loopir.kernel import MOST_LANES, Loops, Role, RowFunction, Stage
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
