@@ -117,7 +117,7 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     return scaled(factors.number, found)
 
 
-@rule("sqrt", why="the product may leave the range where its root does not")
+@rule("sqrt", why="the product may leave the range where its root does not", from_above=True)
 def root_in_range(node: Apply, graph: Any) -> Any:
     """sqrt(x y) -> scaled_product, its root;   sqrt(x / y) likewise"""
     x, out = node.inputs[0], node.outputs[0]

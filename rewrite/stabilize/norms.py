@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply
+from symcomp.core.node import Apply, Variable
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.views import (
+    LONGEST,
     Product,
     as_product,
     as_sum,
@@ -43,7 +44,7 @@ def root_of_sum(x: Any) -> Any:
     for term, c in s.pairs():
         # A small number is often added to a mean so that its root is not 0: keep these one pass
         # over rows.
-        side = square_root(term)
+        side = _root(term)
         if side is None and s.constant in (0, 1):
             side = _norm(term)
         if side is None or c <= 0 or side.dtype != x.dtype or not _exact_root(c):
@@ -59,6 +60,16 @@ def root_of_sum(x: Any) -> Any:
     for side in sides[1:]:
         found = call("hypot", found, side)
     return found
+
+
+def _root(x: Any) -> Any:
+    """Return the root of ``x``, a square or an even power; else None."""
+    power = elementwise(x, "pow")
+    n = None if power is None else number(power.inputs[1])
+    if power is not None and n is not None and n > 2 and n % 2 == 0:
+        y = power.inputs[0]
+        return powered(y, n / 2) if y.dtype == x.dtype else None
+    return square_root(x)
 
 
 def _norm(x: Any) -> Any:
@@ -135,8 +146,9 @@ log1p_of_square = view_rule(
     why="the squares leave the range where the quotient does not",
 )  # fmt: skip
 def over_squares(node: Apply, graph: Any) -> Any:
-    """x / (x^2 + y^2) -> x / hypot(x, y)^2, computed in range;   x / (1 + x^2) ->
-    over_one_plus_square(x);   x / hypot(x, y) -> leg(x, y)
+    """x / (x^2 + y^2) -> over_squares(x, y);   x y / (x^2 + y^2) -> product_of_legs(x, y);
+    x / (1 + x^2) -> over_one_plus_square(x);   x / hypot(x, y) -> leg(x, y);
+    (x^2 - y^2) / (x^2 + y^2) -> square_contrast(x, y)
     """
     p = as_product(node.outputs[0])
     if node.outputs[0].dtype != "float64":
@@ -144,11 +156,14 @@ def over_squares(node: Apply, graph: Any) -> Any:
     for factor, e in p.factors.items():
         if e >= 0 or not float(e).is_integer():
             continue
-        legs = elementwise(factor, "hypot")
-        for x in legs.inputs if legs is not None else ():
+        legs = _legs(factor)
+        for x in legs:
             if p.factors.get(x, 0) > 0:
-                return _over_root(p.without(factor), x, factor, -e)
+                root = factor if len(legs) == 2 else _with_leg(x, legs)
+                return _over_root(p.without(factor), x, root, -e)
         root, bases = _squares_below(factor)
+        if (found := _over_two_squares(p, factor, e)) is not None:
+            return found
         for x in bases:
             if root is not None and p.factors.get(x, 0) > 0:
                 if root is x and p.factors[x] > 1:
@@ -158,6 +173,62 @@ def over_squares(node: Apply, graph: Any) -> Any:
                     return _exchanged(p, {x: -1, factor: 1, part: 1})
                 return _over_root(p.without(factor), x, root, -2 * e)
     return None
+
+
+def _legs(x: Any) -> list[Any]:
+    """Return the numbers whose squares the hypotenuse ``x``, also of hypotenuses, adds up."""
+    found: list[Any] = []
+    pending = [x] if elementwise(x, "hypot") is not None else []
+    while pending and len(found) < LONGEST:
+        part = pending.pop()
+        node = elementwise(part, "hypot")
+        if node is None:
+            found.append(part)
+        else:
+            pending += node.inputs
+    return [] if pending else found
+
+
+def _with_leg(x: Any, legs: list[Any]) -> Any:
+    """Return the hypotenuse of all legs, with x as one of two."""
+    others = [y for y in legs if y is not x]
+    total = others[0]
+    for y in others[1:]:
+        total = call("hypot", total, y)
+    return call("hypot", x, total)
+
+
+def _over_two_squares(p: Product, factor: Any, e: float) -> Any:
+    """Return p, a multiple of x, x y or x^2 - y^2 over a power of factor = x^2 + y^2, where y may
+    be 1; else None.
+    """
+    s = as_sum(factor) if elementwise(factor, "add") is not None else None
+    sides = [] if s is None else [square_root(t) for t, c in s.pairs() if c == 1]
+    if s is None or len(sides) != len(s.terms) or any(x is None for x in sides):
+        return None
+    if s.constant == 1:
+        sides.append(np.asarray(1.0))
+    if len(sides) != 2 or s.constant not in (0, 1):
+        return None
+    x, y = sides
+    for difference, _ in p.found(1, "square_difference"):
+        for a, b in ((x, y), (y, x)):
+            if all(map(_is_one, difference.owner.inputs, (a, b))):
+                contrast = call("square_contrast", a, b)
+                return _exchanged(p, {difference: -1, factor: 1, contrast: 1})
+    if s.constant or e != -1:
+        return None
+    if p.factors.get(x) == p.factors.get(y) == 1:
+        return _exchanged(p, {x: -1, y: -1, factor: 1, call("product_of_legs", x, y): 1})
+    for a, b in ((x, y), (y, x)):
+        if p.factors.get(a) == 1 and b not in p.factors:
+            return _exchanged(p, {a: -1, factor: 1, call("over_squares", a, b): 1})
+    return None
+
+
+def _is_one(x: Any, y: Any) -> bool:
+    """Tell whether both are one variable, or one number."""
+    return x is y or not isinstance(y, Variable) and number(x) == float(y)
 
 
 def _squares_below(f: Any) -> tuple[Any, list[Any]]:

@@ -17,6 +17,7 @@ from symcomp.rewrite.views import (
     as_sum,
     call,
     number,
+    powered,
     product_of,
     scaled,
 )
@@ -57,8 +58,12 @@ def _power(term: Any, c: float, few: bool, node: Apply) -> tuple[Any, float] | N
     if (x := argument(term, "xlogx")) is not None:
         return switch(call("lt", x, 0), math.nan, call("pow", x, scaled(c, x))), 1.0
     if (gap := elementwise(term, "log_gap")) is not None:
-        base = (gap.inputs[0] + gap.inputs[1]) / gap.inputs[1]
-        return switch(call("lt", gap.inputs[1], 0), math.nan, base), c
+        part, whole = gap.inputs[1], gap.inputs[0] + gap.inputs[1]
+        base = part / whole if c < 0 else whole / part
+        return switch(call("lt", part, 0), math.nan, base), abs(c)
+    if (x := argument(term, "log1p_square")) is not None:
+        root = call("hypot", x, 1.0)
+        return (root, 2 * c) if 2 * c in (-1, 1) else (call("power_of_log", root, 2 * c), 1.0)
     p = as_product(term)
     logarithms = [f for f, e in p.factors.items() if e == 1 and elementwise(f, "log", "log1p")]
     if len(logarithms) != 1:
@@ -77,6 +82,33 @@ def _power(term: Any, c: float, few: bool, node: Apply) -> tuple[Any, float] | N
     if elementwise(found, "log"):
         return call("power_of_log", x, y), 1.0
     return switch(call("lt", x, -1), math.nan, call("compound", x, y)), 1.0
+
+
+@rule("expm1", why="the rounding error of a large exponent is a large one of the power")
+def expm1_of_logarithm(node: Apply, graph: Any) -> Any:
+    """expm1(y log(x)) -> powm1(x, y);   expm1(y log1p(x)) -> compoundm1(x, y), NaN below -1"""
+    (exponent,) = node.inputs
+    p = as_product(exponent)
+    for factor, x in p.found(1, "log", "log1p"):
+        y = product_of(p.without(factor))
+        if x.dtype != exponent.dtype or isinstance(y, float):
+            continue
+        if elementwise(factor, "log"):
+            return call("powm1", x, y)
+        return switch(call("lt", x, -1), math.nan, call("compoundm1", x, y))
+    return None
+
+
+@rule("pow", why="the power may leave the range where its root does not")
+def root_of_power(node: Apply, graph: Any) -> Any:
+    """(x^n)^c -> (x^c)^n for odd n and |c| < 1"""
+    inner, (x, c) = elementwise(node.inputs[0], "pow"), node.inputs
+    n, c = None if inner is None else number(inner.inputs[1]), number(c)
+    if inner is None or n is None or c is None or not 0 < c < 1 or c == 0.5:
+        return None
+    if n not in (3, 5, 7) or x.dtype != "float64" or inner.inputs[0].dtype != x.dtype:
+        return None
+    return powered(call("pow", inner.inputs[0], c), n)
 
 
 exp_of_function = view_rule(
@@ -99,4 +131,9 @@ root_of_exp = view_rule(
 )  # fmt: skip
 
 
-POWER_RULES = RuleSet([exp_of_logarithms, exp_of_function, power_of_sum, root_of_exp])
+POWER_RULES = RuleSet(
+    [
+        exp_of_logarithms, expm1_of_logarithm, root_of_power, exp_of_function, power_of_sum,
+        root_of_exp,
+    ]
+)  # fmt: skip

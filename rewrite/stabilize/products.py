@@ -227,12 +227,25 @@ def product_of_exponentials(node: Apply, graph: Any) -> Any:
     return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
 
 
+times_sign = view_rule(
+    "times_sign", x * f.sgn(x), f.abs(x),
+    why="in sums over one denominator terms with the absolute value cancel",
+)  # fmt: skip
+
+
 @rule(
-    "mul", "true_div", "neg", "cast", needs_in_view=["guarded"],
+    "mul", "true_div", "neg", "cast", "add", "sub", needs_in_view=["guarded"],
     why="a value that is not chosen gives 0, not 0 * inf",
 )  # fmt: skip
 def guarded(node: Apply, graph: Any) -> Any:
-    """guarded(c, x) y -> guarded(c, x y);  likewise for quotients, signs and casts"""
+    """guarded(c, x) y -> guarded(c, x y);  likewise for quotients, signs and casts;
+    guarded(c, x) + guarded(c, y) -> guarded(c, x + y)
+    """
+    if node.op.scalar.name in ("add", "sub"):
+        parts = [p.inputs for x in node.inputs if (p := elementwise(x, "guarded")) is not None]
+        if len(parts) < len(node.inputs) or any(p[0] is not parts[0][0] for p in parts):
+            return None
+        return call("guarded", parts[0][0], node.op(*(p[1] for p in parts)))
     for i, x in enumerate(node.inputs[:1] if node.op.scalar.name == "true_div" else node.inputs):
         inner = elementwise(x, "guarded")
         if inner is not None:
@@ -245,6 +258,6 @@ def guarded(node: Apply, graph: Any) -> Any:
 PRODUCT_RULES = RuleSet(
     [
         tanh, sigmoid, sigmoid_slope, sech, softmax, square_difference_over, xlogx, gamma_ratio,
-        erfcx, normal_distribution, guarded, product_of_exponentials, exp_times_sigmoid,
+        erfcx, normal_distribution, times_sign, guarded, product_of_exponentials, exp_times_sigmoid,
     ]
 )  # fmt: skip

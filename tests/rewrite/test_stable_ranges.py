@@ -49,6 +49,16 @@ ELEMENTWISE = {
     "exp(-log(x))": (POSITIVE, 4),
     "x**0.3": (POSITIVE, 4),
     "exp(x * log(x))": (POSITIVE[:9], 4),
+    "exp(0.5 * log(1 + x**2))": (REAL, 4),
+    "exp(log(x) - log(1 + x))": (POSITIVE, 4),
+    "(x**3)**(1 / 3)": (POSITIVE, 5),
+    "exp(y * log(x)) - 1": ([p for p in PAIRS if p[1] < 2], 4),
+    "(1 - x**2) / (1 + x**2)": (REAL, 5),
+    "(x**2 - y**2) / (x**2 + y**2)": (PAIRS, 5),
+    "x / (x**2 + y**2)": (PAIRS, 6),
+    "x * y / (x**2 + y**2)": (PAIRS, 6),
+    "x / sqrt(x**2 + y**2 + z**2)": (TRIPLES, 6),
+    "x / (1 + abs(x))": (REAL, 4),
     "log(1 + x**2)": (REAL, 4),
     "x / (1 + x**2)": (REAL, 4),
     "x / sqrt(1 + x**2)": (REAL, 6),
@@ -96,7 +106,7 @@ WHOLE = {
     "mean([0.7, -1.3, 2.9, 1.1] * exp(-x)) / mean(exp(-x))": (MEANS, 4),
     "log(1 + sum(exp(x)))": (WEIGHTS, 4),
 }
-OTHER_NAMES = {"arctan": "atan", "arcsin": "asin", "log1p": "log1p"}
+OTHER_NAMES = {"abs": "fabs", "arctan": "atan", "arcsin": "asin", "log1p": "log1p"}
 
 
 class Exact:

@@ -24,7 +24,7 @@ _STABLE = (
 _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
     "square_difference", "sqrt_difference", "hypot_minus", "power_of_log", "lowered_power",
-    "leg",
+    "leg", "over_squares", "product_of_legs", "square_contrast", "legs_over_square",
 )  # fmt: skip
 _PRODUCTS = ("times_over", "over_both", "times_three")
 _DIFFERENCES = ("sigmoid_slope", "sech", "log_cos", "log1m_square")
@@ -36,7 +36,7 @@ _DIFFERENCES_OF_TWO = (
 _SPECIAL = (
     "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "log1p_minus", "exp_moment_ratio",
 )  # fmt: skip
-_SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow")
+_SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow", "powm1")
 _GAMMA = ("gamma", "gammaln", "log_of_gamma", "psi", "tri_gamma")
 _GAMMA_OF_TWO = (
     "beta", "betaln", "digamma_increment", "gamma_ratio", "gammainc_der", "inverse_poch",

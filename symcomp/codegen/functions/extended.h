@@ -27,6 +27,12 @@ INLINE double e_compound(WIDER x, WIDER y)
     return (double)(sign * W(exp)(exponent));
 }
 
+/* exp(y log(x)) - 1. */
+INLINE double e_powm1(WIDER x, WIDER y)
+{
+    return (double)W(expm1)(y * W(log)(x));
+}
+
 INLINE double e_compoundm1(WIDER x, WIDER y)
 {
     double sign;

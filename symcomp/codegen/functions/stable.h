@@ -167,6 +167,36 @@ INLINE REAL F(r_leg)(REAL x, REAL y)
     return z == 0 ? 0 : x / z;
 }
 
+/* x / (x^2 + y^2). */
+INLINE REAL F(r_over_squares)(REAL x, REAL y)
+{
+    REAL z = F(hypot)(x, y);
+    return x / z / z;
+}
+
+/* (x^2 - y^2) / (x^2 + y^2). */
+INLINE REAL F(r_square_contrast)(REAL x, REAL y)
+{
+    REAL z = F(hypot)(x, y);
+    return ((x - y) / z) * ((x + y) / z);
+}
+
+/* x y^2 / (x^2 + y^2)^2, by the ratio of the smaller to the larger. */
+INLINE REAL F(r_legs_over_square)(REAL x, REAL y)
+{
+    int steep = F(fabs)(x) < F(fabs)(y);
+    REAL ratio = steep ? x / y : y / x, total = 1 + ratio * ratio;
+    REAL z = ratio / (total * total) / (steep ? y : x);
+    return steep ? z : z * ratio;
+}
+
+/* x y / (x^2 + y^2). */
+INLINE REAL F(r_product_of_legs)(REAL x, REAL y)
+{
+    REAL z = F(hypot)(x, y);
+    return (x / z) * (y / z);
+}
+
 /* Beyond the bound the square may overflow, and 1 + x^2 is x^2. */
 INLINE REAL F(r_log1p_square)(REAL x)
 {

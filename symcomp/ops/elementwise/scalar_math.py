@@ -312,13 +312,17 @@ def _share(x: Any, y: Any) -> Any:
 abs_ = scalar(
     "abs", "x", "The absolute value; real for complex x.", np.abs,
     dtype=ufunc_rule(np.abs),
-    d=(lambda x, z, g: real(g * conj(sgn(x))),), L=(lambda x, z, g: g * sgn(x),),
+    d=(lambda x, z, g: _size_tangent(x, g),), L=(lambda x, z, g: g * sgn(x),),
 )  # fmt: skip
 sgn = scalar(
     "sgn", "x", "-1, 0 or 1; x / abs(x) for complex x.", np.sign, dtype=ufunc_rule(np.sign),
     d=(lambda x, z, g: _sign_tangent(x, z, g),), L=(lambda x, z, g: _sign_tangent(x, z, g),),
 )  # fmt: skip
 sign = sgn
+
+
+def _size_tangent(x: Any, g: Any) -> Any:
+    return real(g * conj(sgn(x))) if dtypes.is_complex(x.dtype) else g * sgn(x)
 
 
 def _sign_tangent(x: Any, z: Any, g: Any) -> Any:

@@ -76,6 +76,11 @@ power_of_log = _row(
     lambda x, y, z, g: g * y * switch(lt(x, 0), math.nan, lowered_power(x, y)),
     lambda x, y, z, g: g * xlogy(z, x),
 )  # fmt: skip
+powm1 = _row(
+    "powm1", "x y", "exp(y log(x)) - 1.",
+    lambda x, y, z, g: g * y * switch(lt(x, 0), math.nan, lowered_power(x, y)),
+    lambda x, y, z, g: g * xlogy(power_of_log(x, y), x),
+)  # fmt: skip
 exp_of_sum = _row(
     "exp_of_sum", "x y", "exp(x + y).",
     lambda x, y, z, g: g * z, lambda x, y, z, g: g * z,
@@ -202,6 +207,32 @@ leg: Any = _row(
     "leg", "x y", "x / sqrt(x^2 + y^2), 0 at the origin.",
     lambda x, y, z, g: g * sqr(leg(y, x)) / hypot(x, y),
     lambda x, y, z, g: -g * z * leg(y, x) / hypot(x, y),
+)  # fmt: skip
+
+def _over_fourth(x: Any, y: Any) -> TensorVariable:
+    """Compute (y^2 - x^2) / (x^2 + y^2)^2 in range."""
+    root = hypot(x, y)
+    return ((y - x) / root) * ((y + x) / root) / root / root
+
+
+over_squares: Any = _row(
+    "over_squares", "x y", "x / (x^2 + y^2).",
+    lambda x, y, z, g: g * _over_fourth(x, y),
+    lambda x, y, z, g: -2 * g * z * (leg(y, x) / hypot(x, y)),
+)  # fmt: skip
+square_contrast = _row(
+    "square_contrast", "x y", "(x^2 - y^2) / (x^2 + y^2).",
+    lambda x, y, z, g: 4 * g * legs_over_square(x, y),
+    lambda x, y, z, g: -4 * g * legs_over_square(y, x),
+)  # fmt: skip
+legs_over_square: Any = _row(
+    "legs_over_square", "x y", "x y^2 / (x^2 + y^2)^2.",
+    lambda x, y, z, g: g * (sqr(leg(y, x)) * (1 - 4 * sqr(leg(x, y))) / sqr(hypot(x, y))),
+    lambda x, y, z, g: 2 * g * leg(x, y) * leg(y, x) * square_contrast(x, y) / sqr(hypot(x, y)),
+)  # fmt: skip
+product_of_legs: Any = _row(
+    "product_of_legs", "x y", "x y / (x^2 + y^2).",
+    lambda x, y, z, g: g * y * _over_fourth(x, y), lambda x, y, z, g: g * x * _over_fourth(y, x),
 )  # fmt: skip
 
 log1p_square = _row(
