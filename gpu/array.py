@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.dtype import ALL
+from symcomp.core.dtype import canonical as canonical_dtype
 from symcomp.cvm.machine import DeviceArrayBase
 from symcomp.gpu.dlpack import Borrowed, capsule_of, device_name, dtype_of, layout_of, taken_over
 from symcomp.gpu.driver.devices import canonical, driver_of, is_emulator
 from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.gpu.planner import contiguous_strides
+
+# The dtypes of tensors, in the byte order of the machine.
+_NATIVE = frozenset(map(np.dtype, ALL))
 
 
 class DeviceArray(DeviceArrayBase):
@@ -259,6 +264,11 @@ def to_device(value: Any, device: str) -> DeviceArray:
     device : str
         "cuda", "cuda0", ..., "emu", "emu1", ...
 
+    Raises
+    ------
+    DTypeError
+        If the elements are of a dtype that no tensor has.
+
     Examples
     --------
     >>> import numpy as np
@@ -277,6 +287,8 @@ def to_device(value: Any, device: str) -> DeviceArray:
             return moved
         value = value.get()
     array = np.asarray(value)
+    if array.dtype not in _NATIVE:
+        array = array.astype(canonical_dtype(array.dtype))
     memory = driver.allocate(array.nbytes, f"an array of shape {array.shape}")
     if array.nbytes:
         driver.to_device(memory, 0, np.ascontiguousarray(array))

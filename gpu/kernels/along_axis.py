@@ -1,4 +1,5 @@
-"""Positions of extremes, products of complex numbers, and cumulative sums and products, along axes.
+"""Positions of extremes, products of complex numbers, cumulative sums and products, and linear
+recurrences, along axes.
 
 A block makes a result of the first two, by a tree; a thread accumulates a line, in its order.
 """
@@ -270,3 +271,66 @@ def plan_running(planner: Planner, z: Operand, x: Operand, axis: int, adds: bool
     rows = [[one, other] for _, one, other in outer]
     kernel = running_kernel(x.dtype, z.dtype, adds, len(outer))
     planner.launch(kernel, [blocks_for(lines, ALONE)], numbers, [x, z], rows)
+
+
+@cache
+def recurrence_kernel(dtype: str, rank: int) -> CudaKernel:
+    """Return the kernel of linear recurrences, z_k = a_k z_{k-1} + b_k.
+
+    Parameters
+    ----------
+    dtype : str
+    rank : int
+        The number of axes of the lines, at least 1.
+    """
+    t = _complex_type(dtype) if dtype in COMPLEX else C_TYPES[dtype]
+    s = t if dtype in COMPLEX else _stored(dtype)
+    steps = ("rate_step", "step", "to")
+    numbers = ["lines", "count", *steps, *(f"m{a}" for a in range(1, rank))]
+    parameters = [f"const int64_t {name}" for name in numbers]
+    parameters.append("const addresses<3> data")
+    parameters += [f"const steps<int64_t, 3> step{a}" for a in range(rank)]
+    outer = offset_lines("o", ["lines", *(f"m{a}" for a in range(1, rank))], 0, [0, 1, 2])
+    product = "rate * total"
+    total = "product + x"
+    if dtype == "float16":
+        product, total = f"half_of({product})", f"half_of({total})"
+    lines = [
+        f'extern "C" __global__ void NAME({", ".join(parameters)})',
+        "{",
+        f"    for (int64_t o = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; o < lines;",
+        f"         o += (int64_t)gridDim.x * {ALONE}) {{",
+        "        int64_t o0 = 0, o1 = 0, o2 = 0;",
+        *(f"        {line}" for line in outer),
+        f"        {t} total = {t}{{0}};",
+        "        for (int64_t j = 0; j < count; j++, o0 += rate_step, o1 += step, o2 += to) {",
+        f"            const {t} rate = ({t})*(const {s} *)(data[0] + o0);",
+        f"            const {t} x = ({t})*(const {s} *)(data[1] + o1);",
+        f"            const {t} product = ({t})({product});",
+        # The first rate plays no part, even if it is infinite.
+        f"            total = j ? ({t})({total}) : x;",
+        f"            *({s} *)(data[2] + o2) = ({s})total;",
+        "        }",
+        "    }",
+        "}",
+    ]
+    name, text = named(lines, ALONE)
+    return CudaKernel(name, text, tuple(numbers), 3, 0, rank, True, ALONE, False)
+
+
+def plan_recurrence(planner: Planner, a: Operand, b: Operand, axis: int) -> Operand:
+    """Emit a linear recurrence along an axis, with the rates ``a``; return its results."""
+    if a.shape != b.shape:
+        raise ShapeError(f"{planner.label}: shapes {a.shape} and {b.shape} differ")
+    z = planner.new(b.dtype, b.shape)
+    if z.size:
+        others = [i for i in range(b.ndim) if i != axis]
+        arrays = a, b, z
+        outer = [(b.shape[i], [x.strides[i] for x in arrays]) for i in others] or [(1, [0, 0, 0])]
+        count = int(np.prod([n for n, _ in outer], dtype=np.int64))
+        numbers = [count, b.shape[axis], *(x.strides[axis] for x in arrays)]
+        numbers += [n for n, _ in outer[1:]]
+        kernel = recurrence_kernel(b.dtype, len(outer))
+        rows = [row for _, row in outer]
+        planner.launch(kernel, [blocks_for(count, ALONE)], numbers, arrays, rows)
+    return z

@@ -12,12 +12,17 @@ from symcomp.core.node import Apply, Constant
 from symcomp.cvm.kernels import FORMULAS, formula_of
 from symcomp.gpu.complex_formulas import ComplexNests, complex_nests_for, plan_complex
 from symcomp.gpu.formulas import nests_for, plan_formula
-from symcomp.gpu.kernels.along_axis import plan_complex_product, plan_extreme, plan_running
+from symcomp.gpu.kernels.along_axis import (
+    plan_complex_product,
+    plan_extreme,
+    plan_recurrence,
+    plan_running,
+)
 from symcomp.gpu.kernels.sorting import plan_search, plan_sort
 from symcomp.gpu.lowerings.contract import DeviceLowering, all_but
 from symcomp.gpu.planner import Planner
 from symcomp.ops.formulas.formula import Literal
-from symcomp.ops.reductions.cumulative import CumOp
+from symcomp.ops.reductions.cumulative import CumOp, LinearRecurrence
 from symcomp.ops.reductions.reduce import ArgReduce, Reduce
 from symcomp.ops.sorting.sort import Argsort, SearchSorted, Sort
 from symcomp.ops.sorting.topk import ArgTopK
@@ -96,6 +101,11 @@ def _runs(node: Apply) -> bool:
     return _is_real(node) or node.inputs[0].dtype in COMPLEX
 
 
+def _plan_recurrence(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    op: Any = node.op
+    return [plan_recurrence(planner, given[0], given[1], op.axis)]
+
+
 def _plan_sort(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
     return [plan_sort(planner, given[0], op.axis, positions=isinstance(op, Argsort))]
@@ -124,6 +134,7 @@ ELEMENTS: dict[type, DeviceLowering] = {
     Reduce: DeviceLowering(_plan_reduction, accepts=_reduces),
     ArgReduce: DeviceLowering(_plan_arg, accepts=_is_real),
     CumOp: DeviceLowering(_plan_running, accepts=_runs),
+    LinearRecurrence: DeviceLowering(_plan_recurrence, accepts=_runs),
     Sort: DeviceLowering(_plan_sort, accepts=_is_real),
     Argsort: DeviceLowering(_plan_sort, accepts=_is_real),
     ArgTopK: DeviceLowering(_plan_topk, all_but(0), _is_real),

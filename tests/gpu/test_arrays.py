@@ -7,6 +7,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.errors import DTypeError
 from symcomp.gpu import DeviceArray, DeviceType, to_device, to_gpu
 from symcomp.gpu.driver.interface import Driver
 from symcomp.tests.gpu.running import DEVICE, array
@@ -58,3 +59,14 @@ def test_numbers_and_text(emu: Driver) -> None:
     assert complex(to_device(np.complex64(1 + 2j), DEVICE)) == 1 + 2j
     with pytest.raises(ValueError, match="size 1"):
         f"{to_device(array(2), DEVICE):.2f}"
+
+
+def test_dtypes_and_orders_of_bytes(emu: Driver) -> None:
+    for dtype in (">f4", ">i8", "<f8"):
+        given = np.arange(3).astype(dtype)
+        found = to_device(given, DEVICE)
+        assert found.dtype == given.dtype.newbyteorder("=")
+        np.testing.assert_array_equal(found.get(), given)
+    for value in (np.array([None]), np.array(["a"]), np.zeros(2, "M8[D]"), np.longdouble(1)):
+        with pytest.raises(DTypeError, match="is not supported"):
+            to_device(value, DEVICE)

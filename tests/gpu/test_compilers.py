@@ -94,6 +94,7 @@ def record_samples(dtype: str) -> None:
     record([x], [rows], a)
     record([x], [T.sort(x * 2), T.argsort(x * 2, 0), T.argtopk(x * 2, 2)], a)
     record([x], [T.sort(x * 2), T.argsort(x * 2)], np.ones((2, 3000), dtype))
+    record([x], [symcomp.grad(T.cumprod(x * 2, axis=1).sum(), x)], a)
     record([x, y], [T.searchsorted(T.sort(x[0] * 2), y * 2)], a, a)
     state = T.random.state("state", "philox")
     # The cosine of double has a stack frame.
@@ -112,6 +113,7 @@ def record_complex(dtype: str) -> None:
     record([z], [f(z) for f in functions], a)
     record([z], [f(z) for f in (T.arcsin, T.arccosh, T.arctanh, T.arctan)], a)
     record([z], [T.cumsum(z, axis=0), T.cumprod(z, axis=1), z.prod(axis=0)], a)
+    record([z], [symcomp.grad(abs(T.cumprod(z, axis=0)).sum(), z)], a)
     record([z], [z**3, z**-0.5, z**z, T.dot(z, T.conj(z).T), T.switch(T.isnan(z), 0, z)], a)
     record([z], [z + (2 - 1j) * T.dot(T.dot(z, z.T), z)], a)
     xs = [T.matrix(f"x{i}", dtype=dtype) for i in range(40)]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import symcomp
 import symcomp.tensor as T
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
@@ -174,6 +175,18 @@ def test_nan_and_infinity(emu: Emulator) -> None:
     value[0, 7], value[1, 3], value[2, 290] = np.nan, np.inf, -np.inf
     t = x * 1
     check([x], [t.max(1), t.min(1), t.sum(1), T.nnet.softmax(t), T.isnan(t) * t], [value], 8)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_gradients_of_cumulative_products(emu: Emulator, dtype: str) -> None:
+    x = TensorType(dtype, (None,) * 3)("x")
+    costs = [abs(T.cumprod(x, axis=axis)).sum() for axis in (0, 1, 2)]
+    costs.append(abs(T.cumprod(x[:, ::-1].T, axis=1)).sum())
+    for shape in ((3, 4, 5), (1, 1, 1), (2, 0, 3)):
+        value = (numbers("float32", shape) * 0.3 + 1).astype(dtype)
+        value = value * np.asarray(1 - 0.5j, dtype) if dtype == "complex64" else value
+        f = check([x], [symcomp.grad(c, x) for c in costs], [value], 256, orders=[0], on_host=True)
+        assert not [name for name in ops_on_host(f) if "Recurrence" in name]
 
 
 def test_empty_axes(emu: Emulator) -> None:
