@@ -42,9 +42,7 @@ ON_HOST = {
     "reading at a mask": ["mask", "compress"],
     "`nonzero`": ["nonzero"],
     "`unique`": ["unique"],
-    "gradients of cumulative products": ["cumprod_gradient"],
     "functions without C": ["gamma", "bessel"],
-    "of complex numbers": ["complex_functions", "complex_sums", "complex_dot"],
     "`logsumexp` of doubles": ["logsumexp"],
 }  # fmt: skip
 NAMES_ON_HOST = {name for names in ON_HOST.values() for name in names}
