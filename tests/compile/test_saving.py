@@ -554,3 +554,13 @@ def test_equal_graphs_make_equal_files(path):
     symcomp.save(one, train)
     symcomp.save(two, train)
     assert one.read_bytes() == two.read_bytes()
+
+
+def test_loops_with_cheap_rewrites(tmp_path):
+    x = T.dmatrix("x")
+    sums, _ = symcomp.scan(lambda row, s: T.tanh(s + row), x, x[0], mode="FAST_COMPILE")
+    f = symcomp.function([x], sums)
+    symcomp.save(tmp_path / "loop.zip", f)
+    g = symcomp.load(tmp_path / "loop.zip")
+    value = np.linspace(-1, 1, 6).reshape(3, 2)
+    np.testing.assert_array_equal(g(value), f(value))
