@@ -98,7 +98,8 @@ def log1p_of(node: Apply, graph: Any) -> Any:
 def log_of_product(node: Apply, graph: Any) -> Any:
     """log of a product -> sum of the logarithms of its parts, where these have stable forms;
     log(x y) -> log_mul(x, y);  log(x / y) -> log_div(x, y);
-    log((x + 1) / x) -> log1p_ratio(1, x);  log(x^n) -> n log(x) or n log|x|
+    log((x + 1) / x) -> log1p_ratio(1, x);  log(x^n) -> n log(x) or n log|x|;
+    log(x^n / y^n) -> n log_div(x, y), likewise of products, of |x| and |y| for even n
     """
     if not dtypes.is_float(node.outputs[0].dtype):
         return None
@@ -229,6 +230,11 @@ def _log_of_few(p: Product, node: Apply) -> Any:
     if len(items) != 2 or abs(p.coefficient) != 1:
         return None
     (x, a), (y, b) = items
+    n = max(a, b)
+    if n > 1 and float(n).is_integer() and abs(a) == abs(b) and p.coefficient == 1:
+        sides = [call("abs", v) if n % 2 == 0 else v for v in (x, y)]
+        once = _log_of_few(Product(1.0, dict(zip(sides, (a / n, b / n), strict=True))), node)
+        return scaled(n, once)
     if {a, b} <= {1.0, -1.0} and (a > 0 or b > 0):
         if a < 0:
             x, y, a, b = y, x, b, a

@@ -50,6 +50,7 @@ ELEMENTWISE = {
     "x**0.3": (POSITIVE, 4),
     "exp(x * log(x))": (POSITIVE[:9], 4),
     "exp(0.5 * log(1 + x**2))": (REAL, 4),
+    "log(x**2 / y**2)": (PAIRS, 4),
     "exp(log(x) - log(1 + x))": (POSITIVE, 4),
     "(x**3)**(1 / 3)": (POSITIVE, 5),
     "exp(y * log(x)) - 1": ([p for p in PAIRS if p[1] < 2], 4),
