@@ -115,7 +115,7 @@ def expected_of(row, formula, values):
 
 
 def distance(got, want, of=None):
-    """Return the distance in units in the last place of ``of``, or of ``want``; 0 if both are NaN."""
+    """Return the distance in last places of ``of``, by default ``want``; 0 if both are NaN."""
     same = (got == want) | ((got != got) & (want != want))
     with np.errstate(all="ignore"):
         gap = np.abs(got.astype(np.float64) - want) / np.spacing(np.abs(want if of is None else of))
