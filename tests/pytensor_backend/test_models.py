@@ -17,8 +17,6 @@ from pytensor.conditional import ifelse  # noqa: E402
 from pytensor.graph.replace import vectorize_graph  # noqa: E402
 from pytensor.scan.utils import until  # noqa: E402
 from pytensor.tensor.elemwise import CAReduce  # noqa: E402
-from pytensor.tensor.fft import irfft, rfft  # noqa: E402
-from pytensor.tensor.signal import convolve1d, convolve2d  # noqa: E402
 
 import symcomp.pytensor_backend as backend  # noqa: E402
 from symcomp.tests.pytensor_backend.compare import compare  # noqa: E402
@@ -50,11 +48,10 @@ def test_reductions_of_dtypes(dtype):
     compare([x], [x.sum(0), x.prod(1), x.max(), x.mean(), x.min(0)], [value], atol=1e-2)
 
 
-def test_reductions_bit_by_bit_fall_back():
+def test_reductions_bit_by_bit():
     x = pt.lmatrix("x")
     outputs = [CAReduce(op, axis=(0,))(x) for op in (ps.or_, ps.and_, ps.xor)]
-    names = [f"CAReduce[{name}]" for name in ("AND", "OR", "XOR")]
-    compare([x], outputs, [RNG.integers(0, 9, (3, 4))], fallbacks=names)
+    compare([x], outputs, [RNG.integers(0, 9, (3, 4))])
 
 
 def test_statistics():
@@ -261,18 +258,6 @@ def test_einsum_and_interpolation():
     compare(
         [at, known, values], pt.interp(at, known, values), [normal(5), np.arange(4.0), normal(4)]
     )
-
-
-def test_fourier_transforms_and_convolutions_fall_back():
-    x, v, w = pt.dmatrix("x"), pt.dvector("v"), pt.dvector("w")
-    compare([x], [rfft(x), irfft(rfft(x))], [normal(3, 8)], fallbacks=["IRFFTOp", "RFFTOp"],
-            atol=1e-12)  # fmt: skip
-    z = convolve1d(v, w, mode="same")
-    outputs = [z, pytensor.grad(z.sum(), v)]
-    compare([v, w], outputs, [normal(9), normal(4)], fallbacks=["Convolve1d"])
-    u = pt.dmatrix("u")
-    compare([x, u], convolve2d(x, u), [normal(6, 5), normal(3, 2)], fallbacks=["Convolve2d"],
-            atol=1e-12)  # fmt: skip
 
 
 def test_sparse_matrices_and_lists_fall_back():
