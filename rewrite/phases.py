@@ -36,6 +36,7 @@ from symcomp.rewrite.stabilize.norms import NORM_RULES
 from symcomp.rewrite.stabilize.powers import POWER_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
 from symcomp.rewrite.stabilize.rational import RATIONAL_RULES
+from symcomp.rewrite.stabilize.reference_class import REFERENCE_RULES
 from symcomp.rewrite.stabilize.sums import SUM_RULES
 from symcomp.rewrite.trace import Firing, PhaseReport, Trace
 from symcomp.rewrite.unsafe import UNSAFE
@@ -59,6 +60,7 @@ STABILIZE = RuleSet(
         *GAMMA_RULES,
         *NORM_RULES,
         *LOGARITHM_RULES,
+        *REFERENCE_RULES,
         *PRODUCT_RULES,
         *LIMIT_RULES,
         *MEAN_RULES,
