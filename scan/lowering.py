@@ -21,10 +21,14 @@ from symcomp.vm.program import Instruction
 
 
 def lowered_scan(step: Instruction) -> Lowered | None:
-    """Lower a loop whose values are all tensors; Python runs the steps of others."""
+    """Lower a loop whose results are tensors, as are its states and sequences; Python runs the
+    steps of others. Captured values are of any type.
+    """
     node: Any = step.node
     op, layout = node.op, node.op.layout
-    if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
+    captured = layout.arguments(node.inputs).captured
+    moving = node.inputs[: len(node.inputs) - len(captured)]
+    if not all(isinstance(v.type, TensorType) for v in (*moving, *node.outputs)):
         return None
     body = step.bodies[0].nested()
     if body is None:

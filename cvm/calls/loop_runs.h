@@ -43,7 +43,7 @@ typedef struct {
     Rows *inputs;           /* of reads, then sequences */
     Rows *outputs;          /* of states, then stacks */
     Place *captured;
-    char *is_whole;         /* of these: whether it is all of an array */
+    char *is_whole;         /* of these: whether it is an object, or all of an array */
     Place *carried;         /* of each: two buffers in turn, and where the last value goes */
     int64_t *carried_bytes;
     Growing *growing;       /* of states, then stacks; NULL: all steps are done */
@@ -88,7 +88,7 @@ static void set_addresses(const LoopCall *c, const Frame *frame, Frame *inner, i
     for (; i < spec->n_reads + spec->n_sequences; i++)
         *address++ = row_at(frame, &c->inputs[i], t);
     for (i = 0; i < spec->n_captured; i++) {
-        /* Python sees the array that it is, if it is one. */
+        /* Python sees the object that it is, if it is one. */
         inner->object[address - inner->address] =
             c->is_whole[i] ? frame->object[c->captured[i].storage] : NULL;
         *address++ = data_at(frame, &c->captured[i]);

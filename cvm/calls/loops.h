@@ -41,6 +41,18 @@ static inline Operand *loop_captured(const Planner *p, const LoopSpec *s, int i)
     return input_of(p, 1 + s->n_states + s->n_carried + s->n_sequences + i);
 }
 
+/* Whether a captured value can be an input of the body: an array, or an object, which all steps share. */
+static int can_be_captured(const Operand *x)
+{
+    return is_array(x) || (x != NULL && x->storage->kind != GROUP);
+}
+
+/* Whether Python sees an operand as the object of its storage. */
+static int is_one_object(const Operand *x)
+{
+    return !is_array(x) || (x->flags & WHOLE) != 0;
+}
+
 /* Whether the inputs are arrays of the lengths that the steps need. */
 static int fits_loop(const Planner *p, const LoopSpec *s, int64_t n)
 {
@@ -59,7 +71,7 @@ static int fits_loop(const Planner *p, const LoopSpec *s, int64_t n)
             return 0;
     }
     for (i = 0; i < s->n_captured; i++)
-        if (!is_array(loop_captured(p, s, i)))
+        if (!can_be_captured(loop_captured(p, s, i)))
             return 0;
     return 1;
 }
@@ -137,7 +149,7 @@ static void give_first_step(const Planner *p, const LoopPlan *l)
     for (i = 0; i < s->n_captured; i++) {
         const Operand *x = loop_captured(p, s, i);
         give_row(p, g, x, 0, 0);
-        g++->object = x->flags & WHOLE ? p->frame->object[x->storage->index] : NULL;
+        g++->object = is_one_object(x) ? p->frame->object[x->storage->index] : NULL;
     }
 }
 
@@ -309,7 +321,7 @@ static LoopCall *loop_params(Planner *p, LoopPlan *l, Segment *root, LoopCall *c
                                         : rows_of(l->stacks[i - s->n_states], 0);
     for (i = 0; i < s->n_captured; i++) {
         c->captured[i] = placed(loop_captured(p, s, i));
-        c->is_whole[i] = (loop_captured(p, s, i)->flags & WHOLE) != 0;
+        c->is_whole[i] = (char)is_one_object(loop_captured(p, s, i));
     }
     for (k = 0; k < s->n_carried; k++) {
         c->carried[3 * k] = placed(l->buffers[2 * k]);

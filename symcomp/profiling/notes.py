@@ -14,16 +14,11 @@ WORTH = 0.02
 
 def notes(functions: Sequence[Data]) -> list[str]:
     """Return remarks on functions, the most important first."""
-    rows = [row for f in functions for row in (*f["instructions"], *_inside(f["programs"]))]
-    found = [*_in_python(functions), *_refused(rows)]
+    rows = [row for f in functions for row in f["instructions"]]
+    rows += [row for f in functions for p in _programs(f["programs"]) for row in p["instructions"]]
+    found = [*_in_python(functions), *_refused(rows), *_called_by_python(functions)]
     found += [*_small_dtypes(functions), *_overhead(functions)]
     return found
-
-
-def _inside(programs: Iterable[Data]) -> Iterable[Data]:
-    for inner in programs:
-        yield from inner["instructions"]
-        yield from _inside(inner["programs"])
 
 
 def _in_python(functions: Sequence[Data]) -> Iterable[str]:
@@ -53,6 +48,23 @@ def _refused(rows: Iterable[Data]) -> Iterable[str]:
                 f"{row['in_python']} of {row['count']} runs the {row['ran_in']} did not take its "
                 "values (another layout, an empty axis, a position outside), and Python did it"
             )
+
+
+def _called_by_python(functions: Iterable[Data]) -> Iterable[str]:
+    """Remark on loops and graphs whose steps Python calls one by one."""
+    for function in functions:
+        for program in _programs(function["programs"]):
+            if program["called_by_python"] is not None and program["steps"]:
+                yield (
+                    f"instruction {program['position']}, {shortened(program['op'], 60)}: Python "
+                    f"called {program['steps']} steps one by one, as {program['called_by_python']}"
+                )
+
+
+def _programs(found: Iterable[Data]) -> Iterable[Data]:
+    for program in found:
+        yield program
+        yield from _programs(program["programs"])
 
 
 def _small_dtypes(functions: Sequence[Data]) -> Iterable[str]:

@@ -17,7 +17,7 @@ from symcomp.profiling.work import bytes_moved, operations
 from symcomp.vm.memory import measure, report
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
-from symcomp.vm.tally import Counted, Variant
+from symcomp.vm.tally import Counted, Tally, Variant
 
 # Larger operands are read from memory, not from the cache.
 LARGE_WORK = 4 * 2**20
@@ -217,7 +217,7 @@ def programs(tally: Any, outer_rows: Iterable[Data]) -> list[Data]:
     """
     outer = {row["position"]: row for row in outer_rows}
     found = []
-    for (position, _), (_, inner) in sorted(tally.inner.items(), key=lambda item: item[0][0]):
+    for (position, number), (_, inner) in sorted(tally.inner.items(), key=lambda item: item[0]):
         instructions = rows(inner)
         seconds = sum(row["seconds"] for row in instructions)
         row = outer[position]
@@ -232,6 +232,7 @@ def programs(tally: Any, outer_rows: Iterable[Data]) -> list[Data]:
                 "seconds": row["seconds"],
                 "steps": inner.runs,
                 "without_python": inner.without_python,
+                "called_by_python": _why_python_calls(tally, position, number),
                 "instruction_seconds": seconds,
                 "bookkeeping": max(0.0, 1 - inside / (row["usual_seconds"] or 1.0)),
                 "instructions": instructions,
@@ -239,6 +240,30 @@ def programs(tally: Any, outer_rows: Iterable[Data]) -> list[Data]:
             }
         )
     return found
+
+
+def _why_python_calls(tally: Any, position: int, number: int) -> str | None:
+    """Return why Python calls a program within an instruction; None if the machine runs it.
+
+    Parameters
+    ----------
+    tally : NativeTally or Tally
+    position, number : int
+        The key of the program in ``tally.inner``.
+    """
+    if isinstance(tally, Tally):
+        return "the linker of the function is Python's"
+    step = tally.program.instructions[position]
+    if tally.kinds[position] in ("loop", "graph"):
+        # The machine's own program comes first.
+        refused = "the machine did not take the values (a value changes its shape, or is no array)"
+        return None if number == 0 else refused
+    if any(body.policy.inspector is not None for body in step.bodies):
+        return "its mode inspects the values of each step"
+    odd = [str(z.type) for z in step.node.outputs if not isinstance(z.type, TensorType)]
+    if odd:
+        return f"its results are no arrays of the host: {', '.join(odd)}"
+    return "its op has no native code"
 
 
 def _stage(span: Span) -> Data:

@@ -216,6 +216,8 @@ def _programs(found: Sequence[Data], n: int) -> list[str]:
             "memory)",
             f"  {loop['without_python']} steps were done without Python",
         ]
+        if loop["called_by_python"] is not None:
+            lines.append(f"  Python called each step: {loop['called_by_python']}")
         lines += _instructions("Instructions of a step", loop["instructions"], n, "  ")
         lines += _programs(loop["programs"], n)
     return lines

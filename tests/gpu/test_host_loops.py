@@ -54,6 +54,21 @@ def test_captured_values_that_live_there_are_not_copied(emu: Emulator) -> None:
     assert (to_device, to_host) == (2 * STEPS * 32, STEPS * 32)
 
 
+def test_the_machine_runs_loops_that_capture_device_arrays(emu: Emulator) -> None:
+    x, h = T.fmatrix("x"), T.fvector("h")
+    with on_emu:
+        w = symcomp.shared(array(8, 8), name="w")
+        f = symcomp.function([x, h], bessel_loop(x, h, w), profile=True)
+    for factor in (1, 2, 3):
+        w.set_value(factor * array(8, 8))
+        plain = symcomp.function([x, h], bessel_loop(x, h, w.get_value()))
+        assert_close(f(array(STEPS, 8), array(8)), plain(array(STEPS, 8), array(8)), 64)
+    assert " loop(" in f.plan()
+    (data,) = f.profile.to_dict()["functions"]
+    assert [loop["called_by_python"] for loop in data["programs"]] == [None]
+    assert sum(loop["steps"] for loop in data["programs"]) == 3 * STEPS
+
+
 def test_parts_of_captured_values_are_taken_there(emu: Emulator) -> None:
     h = T.fvector("h")
     with on_emu:

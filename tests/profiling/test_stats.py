@@ -159,6 +159,35 @@ def test_notes():
         assert any("are float64" in note for note in f.profile.to_dict()["notes"])
 
 
+def longer_by_one(h):
+    """Return a state that is longer after each step: no plan of a loop has it."""
+    return T.concatenate([h, h[:1]])
+
+
+@pytest.mark.parametrize(
+    "body, linker, reason",
+    [
+        (T.tanh, "cvm", None),
+        (T.tanh, "py", "linker"),
+        (longer_by_one, "cvm", "changes its shape"),
+    ],
+)
+def test_loops_whose_steps_python_calls(body, linker, reason):
+    h = T.dvector("h")
+    outputs, _ = symcomp.scan(lambda h: body(h), outputs_info=[h], n_steps=5, return_list=True)
+    f = symcomp.function([h], outputs[0][-1], profile=True, mode=symcomp.Mode(linker=linker))
+    f(np.ones(3))
+    programs = f.profile.to_dict()["functions"][0]["programs"]
+    found = {program["called_by_python"] for program in programs}
+    remarks = [note for note in f.profile.to_dict()["notes"] if "one by one" in note]
+    if reason is None:
+        assert found == {None} and not remarks
+        return
+    assert any(reason in (why or "") for why in found)
+    assert len(remarks) == 1 and reason in remarks[0]
+    assert f"Python called each step: {max(filter(None, found))}" in f.profile.text()
+
+
 def test_chrome_trace(called, tmp_path):
     called.profile.to_chrome_trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
