@@ -6,7 +6,7 @@ read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,16 +28,16 @@ from symcomp.rewrite.canonicalize.structure import zeros_in
 class FirstRows(Op):
     """z = x[:n], where x must have that many rows.   (m, ...), n -> (n, ...), m >= n
 
-    ``label`` names the rows in the message if there are fewer.
+    x may lie on a device. ``label`` names the rows in the message if there are fewer.
     """
 
     label: str = field(default="", compare=False)
 
     view_map = {0: (0,)}
 
-    def output_types(self, x: TensorVariable, n: TensorVariable) -> list[TensorType]:
+    def output_types(self, x: Any, n: TensorVariable) -> list[Any]:
         rows = int(n.data) if isinstance(n, Constant) else None
-        return [TensorType(x.dtype, (rows, *x.type.shape[1:]))]
+        return [replace(x.type, shape=(rows, *x.type.shape[1:]))]
 
     def perform(self, x: Any, n: Any) -> Any:
         if n < 0:

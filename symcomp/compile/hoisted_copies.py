@@ -1,5 +1,5 @@
-"""Copies to devices out of loops: captured values of a loop that stays on the host are copied once,
-before its first step.
+"""Copies to devices out of loops: captured values and sequences of a loop that stays on the host
+are copied once, before its first step.
 
 The phase stands behind all others, and the bodies that it changes are not rewritten again.
 """
@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from symcomp.compile.device_loops import RewriteBody
+from symcomp.compile.hoisted_rows import rows_there
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
@@ -21,6 +22,7 @@ from symcomp.gpu.type import DeviceType
 from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing
+from symcomp.scan.layout import flat_arguments, flat_body_inputs, flat_results
 from symcomp.scan.lowering import chosen_inspector, chosen_rewrites
 from symcomp.scan.op import Scan
 from symcomp.scan.run import by_nothing
@@ -44,40 +46,54 @@ def hoist_copies(graph: FunctionGraph, firings: list[Firing], rewrite_body: Rewr
             continue
         made = _hoisted(graph, node, rewrite_body)
         if made is not None:
-            firings.append(Firing("hoisted copies", "hoist", node.source, str(node), str(made)))
-            graph.replace_all(zip(node.outputs, made.outputs, strict=True))
+            after = str(made[0].owner)
+            firings.append(Firing("hoisted copies", "hoist", node.source, str(node), after))
+            graph.replace_all(zip(node.outputs, made, strict=True))
 
 
-def _hoisted(graph: FunctionGraph, node: Apply, rewrite_body: RewriteBody) -> Apply | None:
-    """Return the loop with captured values on devices; None if its steps need none there."""
+def _hoisted(graph: FunctionGraph, node: Apply, rewrite_body: RewriteBody) -> list[Variable] | None:
+    """Return the results of a loop with captured values on devices; None if its steps need none
+    there.
+    """
     op: Any = node.op
-    count = len(op.layout.arguments(node.inputs).captured)
-    first = len(node.inputs) - count
-    body, lent = _rewritten(op, node.inputs[first:], rewrite_body)
-    own = body.inputs[: len(body.inputs) - count - len(lent)]
-    captured = body.inputs[len(own) :]
+    given = op.layout.arguments(node.inputs)
+    body, lent = _rewritten(op, given.captured, rewrite_body)
+    step = op.layout.step(body.inputs)
     outside: dict[Variable, Variable] = dict(
-        zip(captured, [*node.inputs[first:], *lent.values()], strict=True)
+        zip(step.captured, [*given.captured, *lent.values()], strict=True)
     )
-    for there, i in zip(captured[count:], lent, strict=True):
-        _read_on_host(body, there, captured[i])
-    copies = {
-        client.outputs[0]: (x, client.op.device)
-        for x in captured
-        for client, _ in body.clients[x]
-        if client != "output" and isinstance(client.op, ToDevice)
-    }
-    read = set(graph_inputs(body.outputs, {*body.inputs, *copies}))
-    kept = [x for x in (*captured, *copies) if x in read]
+    for there, i in zip(step.captured[len(given.captured) :], lent, strict=True):
+        _read_on_host(body, there, step.captured[i])
+    for x in step.captured:
+        for client, _ in body.clients[x]:
+            if client != "output" and isinstance(client.op, ToDevice):
+                copied = on_device(graph, outside[x], client.op.device)
+                outside[client.outputs[0]] = copied
+    rows = rows_there(graph, op, given, body)
+    outside |= rows.arrays
+    outputs = rebuild(body.outputs, rows.parts)
+    read = set(graph_inputs(outputs, {*body.inputs, *outside}))
+    kept = [x for x in outside if x in read]
     if not any(isinstance(x.type, DeviceType) for x in kept):
         return None
-    given = [
-        on_device(graph, outside[copies[x][0]], copies[x][1]) if x in copies else outside[x]
-        for x in kept
+    pairs = [
+        (row, x)
+        for row, x in zip(step.rows, given.sequences, strict=True)
+        if row in read or row not in rows.copied
     ]
-    made = replace(op, body=ClosedGraph([*own, *kept], body.outputs), selects=by_nothing)
-    types = [z.type for z in node.outputs]
-    return Apply(made, [*node.inputs[:first], *given], types, node.source)
+    layout = replace(op.layout, n_sequences=len(pairs))
+    step = step._replace(rows=[row for row, _ in pairs], captured=kept)
+    given = given._replace(
+        sequences=[x for _, x in pairs], captured=[outside[x] for x in kept]
+    )
+    new = layout.results(outputs)
+    if rows.parts:
+        layout, step, given, new = rows.carried(layout, step, given, new)
+    closed = ClosedGraph(flat_body_inputs(step), flat_results(new))
+    made = replace(op, body=closed, layout=layout, selects=by_nothing)
+    inputs = flat_arguments(given)
+    found = layout.results(Apply(made, inputs, made.output_types(*inputs), node.source).outputs)
+    return flat_results(found._replace(carried=found.carried[: op.layout.n_carried]))
 
 
 def _rewritten(
@@ -108,8 +124,8 @@ def _read_on_host(body: FunctionGraph, there: Variable, here: Variable) -> None:
 
 
 PHASE = Phase(
-    "hoisted copies", "captured values are copied to devices before loops", RuleSet([]),
-    ("devices", *FULL), hoist_copies, is_needed, sweeps_bodies=True,
+    "hoisted copies", "captured values and sequences are copied to devices before loops",
+    RuleSet([]), ("devices", *FULL), hoist_copies, is_needed, sweeps_bodies=True,
 )  # fmt: skip
 FEATURE = Feature("hoisted copies", (("scatters", PHASE),))
 

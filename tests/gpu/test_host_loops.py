@@ -8,6 +8,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
+from symcomp.errors import ShapeError
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.ifelse import ifelse
 from symcomp.tests.gpu.running import DEVICE, array, assert_close, compile_both, loops
@@ -33,6 +34,20 @@ def copied(emu: Any, f: Any, *values: Any) -> tuple[int, int]:
     return emu.counters.to_device, emu.counters.to_host
 
 
+def copies_to_device(f: Any, *values: Any) -> int:
+    """Return how many copies to the device a call makes."""
+    counted = f.copy(profile=True)
+    counted(*values)  # with the constants of plans
+    before = _copies(counted)
+    counted(*values)
+    return _copies(counted) - before
+
+
+def _copies(f: Any) -> int:
+    (data,) = f.profile.to_dict()["functions"]
+    return sum(row["count"] for row in data["device_work"] if row["kind"] == "to device")
+
+
 def test_captured_values_are_copied_once(emu: Emulator) -> None:
     x, w, h = T.fmatrix("x"), T.fmatrix("w"), T.fvector("h")
     plain, f = compile_both([x, w, h], bessel_loop(x, h, w).sum())
@@ -40,8 +55,9 @@ def test_captured_values_are_copied_once(emu: Emulator) -> None:
     values = array(STEPS, 8), array(8, 8), array(8)
     to_device, _ = copied(emu, f, *values)
     row = 4 * 8
-    # The matrix, two vectors in each step, and the rows that are added up.
+    # The matrix, the sequence, a state in each step, and the rows that are added up.
     assert to_device == 4 * 8 * 8 + 3 * STEPS * row
+    assert copies_to_device(f, *values) == 1 + 1 + STEPS + 1
     assert_close(f(*values), plain(*values), 64)
 
 
@@ -81,6 +97,80 @@ def test_parts_of_captured_values_are_taken_there(emu: Emulator) -> None:
     assert_close(f(array(8)), plain(array(8)), 64)
 
 
+def test_sequences_that_live_there_are_not_copied(emu: Emulator) -> None:
+    h, w = T.fvector("h"), T.fmatrix("w")
+    with on_emu:
+        data = symcomp.shared(array(STEPS, 8), name="data")
+        f = symcomp.function([h, w], bessel_loop(data, h, w))
+        reversed_f = symcomp.function([h, w], bessel_loop(data[::-1], h, w))
+    values = array(8), array(8, 8)
+    assert copied(emu, f, *values) == (256 + STEPS * 32, STEPS * 32)
+    assert copied(emu, reversed_f, *values) == (256 + STEPS * 32, STEPS * 32)
+    plain = symcomp.function([h, w], bessel_loop(T.constant(data.get_value()), h, w))
+    assert_close(f(*values), plain(*values), 64)
+    plain = symcomp.function([h, w], bessel_loop(T.constant(data.get_value()[::-1]), h, w))
+    assert_close(reversed_f(*values), plain(*values), 64)
+
+
+def test_sequences_that_both_sides_need(emu: Emulator) -> None:
+    h, w = T.fvector("h"), T.fmatrix("w")
+
+    def both(x: Any) -> Any:
+        return symcomp.scan(
+            lambda row, h: [T.j0(T.tanh(T.dot(h, w) + row)), T.gammainc(row, h)], x, [h, None]
+        )[0]
+
+    with on_emu:
+        data = symcomp.shared(abs(array(STEPS, 8)), name="data")
+        f = symcomp.function([h, w], both(data))
+    values = array(8), array(8, 8)
+    # The host gets all rows at once.
+    assert copied(emu, f, *values) == (256 + STEPS * 32, 2 * STEPS * 32)
+    assert emu.counters.waits == STEPS + 1
+    plain = symcomp.function([h, w], both(T.constant(data.get_value())))
+    for found, wanted in zip(f(*values), plain(*values), strict=True):
+        assert_close(found, wanted, 64)
+
+
+def test_loops_that_end_early_copy_the_rows_that_they_read(emu: Emulator) -> None:
+    x, h = T.fmatrix("x"), T.fvector("h")
+
+    def step(row: Any, h: Any) -> Any:
+        return T.j0(T.tanh(h + row)), symcomp.until(row[0] > 1)
+
+    plain = symcomp.function([x, h], symcomp.scan(step, x, h)[0])
+    with on_emu:
+        f = symcomp.function([x, h], symcomp.scan(step, x, h)[0])
+        data = symcomp.shared(array(STEPS, 8), name="data")
+        there = symcomp.function([h], symcomp.scan(step, data, h)[0])
+    rows = array(STEPS, 8)
+    rows[4, 0] = 2
+    data.set_value(rows)
+    assert copied(emu, f, rows, array(8))[0] == 2 * 5 * 32
+    assert copied(emu, there, array(8))[0] == 5 * 32
+    for found in (f(rows, array(8)), there(array(8))):
+        assert_close(found, plain(rows, array(8)), 64)
+    assert f(array(STEPS, 8), array(8)).shape == (STEPS, 8)
+
+
+def test_short_sequences(emu: Emulator) -> None:
+    x, h, n = T.fmatrix("x"), T.fvector("h"), T.lscalar("n")
+    with on_emu:
+        data = symcomp.shared(array(STEPS, 8), name="data")
+        states = [
+            symcomp.scan(lambda row, h: T.j0(T.tanh(h + row)), rows, h, n_steps=n)[0]
+            for rows in (x, data)
+        ]
+        functions = [symcomp.function([x, h, n], s, on_unused_input="ignore") for s in states]
+    plain = symcomp.function([x, h, n], states[0])
+    for f in functions:
+        assert loops_on_host(f)
+        assert_close(f(array(STEPS, 8), array(8), 7), plain(array(STEPS, 8), array(8), 7), 64)
+        assert f(array(STEPS, 8), array(8), 0).shape == (0, 8)
+        with pytest.raises(ShapeError, match=r"has length 20 .* 21 steps need 21"):
+            f(array(STEPS, 8), array(8), 21)
+
+
 def test_captured_values_that_both_sides_need(emu: Emulator) -> None:
     x, h = T.fmatrix("x"), T.fvector("h")
     with on_emu:
@@ -107,6 +197,7 @@ def test_copies_leave_all_loops(emu: Emulator) -> None:
     values = array(3, STEPS, 8), array(8, 8), array(8)
     to_device, _ = copied(emu, f, *values)
     assert to_device == 4 * 8 * 8 + 2 * 3 * STEPS * 32
+    assert copies_to_device(f, *values) == 2 + 3 * STEPS
     assert_close(f(*values), plain(*values), 64)
 
 
