@@ -28,6 +28,7 @@ from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.scatters import fuse_scatters, has_scatters
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.differences import DIFFERENCE_RULES
+from symcomp.rewrite.stabilize.entropies import ENTROPY_RULES
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
 from symcomp.rewrite.stabilize.limits import LIMIT_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
@@ -64,6 +65,7 @@ STABILIZE = RuleSet(
         *PRODUCT_RULES,
         *LIMIT_RULES,
         *MEAN_RULES,
+        *ENTROPY_RULES,
         *POWER_RULES,
         *RATIONAL_RULES,
     ],

@@ -82,15 +82,15 @@ def _mean(op: Reduce, x: Any, w: Product, y: Any, v: Product, e: float) -> Any:
         return None
     weights = exponential_weights(x, Product(1.0, w.factors), op.axes)
     mean = op(Product(v.coefficient / w.coefficient, inner).times(weights))
-    return _unless_empty(mean, x, op.axes)
+    return unless_empty(mean, x, op.axes, math.nan)
 
 
-def _unless_empty(mean: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """Return ``mean``; NaN, as 0 / 0 is, where there are no elements along the axes."""
+def unless_empty(z: Any, x: Any, axes: tuple[int, ...], otherwise: float) -> Any:
+    """Return ``z``; another number where ``x`` has no elements along the axes."""
     unknown = [ShapeI(a)(x) for a in axes if not x.type.shape[a]]
     for length in unknown:
-        mean = switch(call("eq", length, 0), math.nan, mean)
-    return mean
+        z = switch(call("eq", length, 0), otherwise, z)
+    return z
 
 
 def _sum_of_exponentials(f: Any) -> tuple[Any, list[tuple[Any, Product]], Any]:

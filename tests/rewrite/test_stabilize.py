@@ -9,6 +9,7 @@ import symcomp.tensor as T
 from symcomp.compile.mode import Mode
 from symcomp.core.graph import FunctionGraph
 from symcomp.ops.nnet.softmax import LogSumExp
+from symcomp.ops.nnet.weighted_mean import WeightedMean
 from symcomp.ops.reductions.stable_reduce import Centered
 from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE, rewrite
@@ -221,6 +222,19 @@ CASES = [
          "Softmax WeightedMean", note="square", static="full"),
     case("weighted_mean", lambda x, y: T.sum(call("exp_of_sum", x, y)) / T.sum(T.exp(x)), (X, Y),
          "WeightedMean exp", note="sum", static="full"),
+    case("entropy_of_softmax",
+         lambda x: -T.sum(T.softmax(x, axis=1) * T.log_softmax(x, axis=1), axis=1), (M,),
+         "NegativeEntropy neg"),
+    case("entropy_of_softmax",
+         lambda x: T.sum(2 * T.softmax(x, axis=0) * T.log_softmax(x, axis=0)), (M,),
+         "NegativeEntropy mul sum", note="more axes"),
+    case("entropy_of_softmax", lambda x: T.sum(call("xlogx", T.softmax(x, axis=1)), axis=1), (M,),
+         "NegativeEntropy", note="xlogx"),
+    case("entropy_of_mean", lambda x: WeightedMean((1,))(x, x) - LogSumExp((1,))(x), (M,),
+         "NegativeEntropy", static="full"),
+    case("entropy_of_mean",
+         lambda x: LogSumExp((1,))(x) - T.sum(x * T.softmax(x, axis=1), axis=1), (M,),
+         "DimShuffle NegativeEntropy ShapeI eq neg switch", note="softmax", static="none"),
     case("shares", lambda x, y: T.exp(x) / (T.exp(x) + T.exp(y)), (X, SIGNED), "share"),
     case("shares", lambda x, y: (T.exp(x) - T.exp(y)) / (T.exp(x) + T.exp(y)), (SIGNED, Y),
          "share_difference", note="difference"),

@@ -109,6 +109,8 @@ WHOLE = {
     "exp(x) / (1 + sum(exp(x)))": ([[0.3, -1.2, 2.2, 0.7], [1000.0, 1001.5, 998.0, -3.0]], 4),
     "exp(x) / (3 + sum(exp(x)))": ([[800.0, 20.0, -750.0, 2.5], [-30.0, -31.0, -29.0, -40.0]], 4),
     "1 / (1 + sum(exp(x)))": (MEANS, 6),
+    "-sum(exp(x) / sum(exp(x)) * log(exp(x) / sum(exp(x))))": (MEANS, 8),
+    "sum(x * exp(x)) / sum(exp(x)) - log(sum(exp(x)))": (MEANS, 8),
 }
 OTHER_NAMES = {"abs": "fabs", "arctan": "atan", "arcsin": "asin", "log1p": "log1p"}
 

@@ -30,6 +30,7 @@ from symcomp.ops.formulas.formula import (
     whole_arguments,
 )
 from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
+from symcomp.ops.nnet.entropy import NegativeEntropy
 from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
@@ -302,6 +303,16 @@ class _Writer:
         _, terms, total = self.exponentials(x, function.axes)
         return self("true_div", self.sum(self("mul", y, terms), function.axes), total)
 
+    def negative_entropy(self, function: NegativeEntropy, x: Value) -> Value:
+        axes = function.axes
+        top, log = self.log_total(x, axes)
+        terms = self("exp_of_sum", x, self("neg", top))
+        total = self.sum(self("mul", terms, self("sub", x, top)), axes)
+        # The sum of at least one element is 1 or more, and its logarithm 0 or more.
+        weight = self("maximum", self.sum(terms, axes), self.number(1, x))
+        log = self("maximum", log, self.number(0, x))
+        return self("sub", self("true_div", total, weight), log)
+
     def weighted_deviation(self, function: WeightedDeviation, x: Value, y: Value) -> Value:
         """Subtract the mean in two steps: the second corrects the rounding errors of the first.
 
@@ -497,6 +508,7 @@ _FORMS: dict[type, Callable[..., Value]] = {
     SubtractWeightedMean: _Writer.subtract_weighted_mean,
     WeightedMean: _Writer.weighted_mean,
     WeightedDeviation: _Writer.weighted_deviation,
+    NegativeEntropy: _Writer.negative_entropy,
     ScatterLabels: _Writer.scatter_labels,
     LogSumExp: _Writer.log_sum_exp,
     LogMeanExp: _Writer.log_mean_exp,

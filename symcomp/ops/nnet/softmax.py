@@ -71,14 +71,14 @@ def _without(x: Any, place: Any) -> Any:
     return x
 
 
-def _log_total(x: Any) -> tuple[Any, Any, Any]:
-    """Return (top, d, log sum exp d) where d = x - top."""
+def log_total_of_lines(x: Any) -> tuple[Any, Any, Any, Any]:
+    """Return (top, d, exp(d), log sum exp(d)) where d = x - top, along the last axis."""
     top, finite = _top(x)
     d, z = _exponentials(x, top)
     if not x.shape[-1]:
-        return top, d, np.full(top.shape, -np.inf, x.dtype)
+        return top, d, z, np.full(top.shape, -np.inf, x.dtype)
     rest = _without(z, x.argmax(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True)
-    return top, d, np.where(finite, np.log1p(rest), np.log(z.sum(axis=-1, keepdims=True)))
+    return top, d, z, np.where(finite, np.log1p(rest), np.log(z.sum(axis=-1, keepdims=True)))
 
 
 def exponentials_of_lines(x: Any) -> Any:
@@ -93,12 +93,12 @@ def softmax_of_lines(x: Any) -> Any:
 
 
 def _log_softmax(x: Any) -> Any:
-    _, d, total = _log_total(x)
+    _, d, _, total = log_total_of_lines(x)
     return d - total
 
 
 def _log_sum_exp(x: Any) -> Any:
-    top, _, total = _log_total(x)
+    top, _, _, total = log_total_of_lines(x)
     return top + total
 
 
