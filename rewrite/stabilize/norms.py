@@ -62,6 +62,19 @@ def root_of_sum(x: Any) -> Any:
     return found
 
 
+def _root_of_quotient(x: Any) -> Any:
+    """Return the root of a product or quotient of sums of squares; else None."""
+    p = as_product(x)
+    norms = {f: norm for f in p.factors if (norm := _norm(f)) is not None}
+    if len(norms) < 2 or p.coefficient <= 0:
+        return None
+    rest = p.without(*norms).factors
+    if not all(map(is_count, rest)) or not all(float(e).is_integer() for e in p.factors.values()):
+        return None
+    found = Product(math.sqrt(p.coefficient), {norms[f]: p.factors[f] for f in norms})
+    return found.times(call("sqrt", product_of(Product(1.0, rest)))) if rest else found.times()
+
+
 def _root(x: Any) -> Any:
     """Return the root of ``x``, a square or an even power; else None."""
     power = elementwise(x, "pow")
@@ -84,7 +97,7 @@ def _norm(x: Any) -> Any:
         if y is None or not reduced.op.axes or y.dtype != reduced.outputs[0].dtype:
             continue
         rest = q.without(factor)
-        if reduced.op.acc_dtype or rest.coefficient <= 0 or not all(map(_is_count, rest.factors)):
+        if reduced.op.acc_dtype or rest.coefficient <= 0 or not all(map(is_count, rest.factors)):
             continue
         norm = rearranged(Norm(reduced.op.axes)(y), views)
         if not rest.factors:
@@ -93,7 +106,7 @@ def _norm(x: Any) -> Any:
     return None
 
 
-def _is_count(x: Any) -> bool:
+def is_count(x: Any) -> bool:
     """Tell whether ``x`` is a nonnegative integer, as lengths are."""
     x = through_views(x)[0]
     while (cast := elementwise(x, "cast")) is not None:
@@ -115,6 +128,8 @@ def root_of_squares(node: Apply, graph: Any) -> Any:
     if e is None or x.dtype != out.dtype or not dtypes.is_float(x.dtype) or float(e).is_integer():
         return None
     root = root_of_sum(x)
+    if root is None and abs(e) == 0.5:
+        root = _root_of_quotient(x)
     if root is None:
         return None
     if e > 0:

@@ -111,6 +111,19 @@ def root_of_power(node: Apply, graph: Any) -> Any:
     return powered(call("pow", inner.inputs[0], c), n)
 
 
+@rule(
+    "pow", needs=["mul", "true_div"],
+    why="the product may leave the range where its square root does not",
+)  # fmt: skip
+def root_of_product(node: Apply, graph: Any) -> Any:
+    """(x / y)^0.5 -> sqrt(x / y), and infinity for -infinity, as the power is;  (x y)^0.5 likewise
+    """
+    (x, c), out = node.inputs, node.outputs[0]
+    if number(c) != 0.5 or not x.dtype == out.dtype == "float64" or len(as_product(x).factors) < 2:
+        return None
+    return switch(call("eq", x, -math.inf), math.inf, call("sqrt", x))
+
+
 exp_of_function = view_rule(
     "exp_of_function",
     [(f.exp(-f.softplus(x)), f.sigmoid(-x)), (f.exp(f.log_sigmoid(x)), f.sigmoid(x))],
@@ -133,7 +146,7 @@ root_of_exp = view_rule(
 
 POWER_RULES = RuleSet(
     [
-        exp_of_logarithms, expm1_of_logarithm, root_of_power, exp_of_function, power_of_sum,
-        root_of_exp,
+        exp_of_logarithms, expm1_of_logarithm, root_of_power, root_of_product, exp_of_function,
+        power_of_sum, root_of_exp,
     ]
 )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply
+from symcomp.ops.elementwise.scalar_error import bell_over_erfc, normal_hazard
 from symcomp.ops.nnet.softmax import Softmax, WeightedSoftmax
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.rewrite.pattern import Match, f, variables, view_rule
@@ -199,20 +200,47 @@ erfcx = view_rule(
 )
 
 
+def _hazard(match: Match) -> Any:
+    """sqrt(2 pi) normal_hazard(x)"""
+    return math.sqrt(2 * math.pi) * normal_hazard(match.x)
+
+
+def _bell_over_erfc(match: Match) -> Any:
+    """bell_over_erfc(x)"""
+    return bell_over_erfc(match.x)
+
+
+def _bell_over_mirrored_erfc(match: Match) -> Any:
+    """bell_over_erfc(-x)"""
+    return bell_over_erfc(-match.x)
+
+
+hazard = view_rule(
+    "hazard",
+    [
+        (f.exp(-0.5 * f.sqr(x)) / f.ndtr(x), _hazard),
+        (f.exp(-f.sqr(x)) / f.erfc(x), _bell_over_erfc),
+        (f.exp(-f.sqr(x)) / f.erfc(-x), _bell_over_mirrored_erfc),
+    ],
+    why="both underflow where their quotient is about x",
+)  # fmt: skip
+
+
 @rule(
     *PRODUCTS, needs_in_view=["erfc"],
     why="the normal distribution has a function of its own, exact in x / sqrt(2)",
 )  # fmt: skip
 def normal_distribution(node: Apply, graph: Any) -> Any:
-    """c erfc(-x / sqrt(2)) -> 2 c ndtr(x)"""
+    """c erfc(-x / sqrt(2)) -> 2 c ndtr(x);   c / erfc(-x / sqrt(2)) -> c / (2 ndtr(x))"""
     p = as_product(node.outputs[0])
-    for factor, y in p.found(1, "erfc"):
+    for factor, y in (*p.found(1, "erfc"), *p.found(-1, "erfc")):
         q = as_product(y)
         eps = float(np.finfo(y.dtype).eps)
         if math.isclose(abs(q.coefficient), math.sqrt(0.5), rel_tol=2 * eps) and q.factors:
             x = product_of(Product(-math.copysign(1, q.coefficient), q.factors))
-            rest = p.without(factor)
-            return Product(2 * rest.coefficient, rest.factors).times(call("ndtr", x))
+            rest, e = p.without(factor), p.factors[factor]
+            normal = {**rest.factors, call("ndtr", x): e}
+            return product_of(Product(2**e * rest.coefficient, normal))
     return None
 
 
@@ -258,6 +286,7 @@ def guarded(node: Apply, graph: Any) -> Any:
 PRODUCT_RULES = RuleSet(
     [
         tanh, sigmoid, sigmoid_slope, sech, softmax, square_difference_over, xlogx, gamma_ratio,
-        erfcx, normal_distribution, times_sign, guarded, product_of_exponentials, exp_times_sigmoid,
+        erfcx, normal_distribution, hazard, times_sign, guarded, product_of_exponentials,
+        exp_times_sigmoid,
     ]
 )  # fmt: skip

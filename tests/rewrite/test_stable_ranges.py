@@ -74,7 +74,11 @@ ELEMENTWISE = {
     "log(x**2 + y**2)": (PAIRS, 4),
     "(x**2 + y**2)**1.5": (PAIRS, 6),
     "sqrt(x / y)": (PAIRS, 4),
+    "(x / y)**0.5": (PAIRS, 4),
+    "(x * y)**0.5": (PAIRS, 4),
     "x**2 / y**2": (PAIRS, 6),
+    "exp(-x**2) / erfc(x)": ([-9.3, -0.3, 1e-8, 0.7, 9.3, 36.7, 1e8], 4),
+    "exp(-x**2 / 2) / (1 + erf(x / sqrt(2)))": ([-38.5, -9.3, -0.3, 1e-8, 0.7, 9.3], 6),
     "1 / x**3": (REAL, 6),
     "x * y / z": (TRIPLES, 4),
     "x / (y * z)": (TRIPLES, 4),
@@ -103,6 +107,9 @@ WHOLE = {
     "sqrt(mean(x**2))": (ROWS, 4),
     "sqrt(mean((x - mean(x))**2))": (ROWS, 16),
     "log(sum(x**2))": (ROWS, 4),
+    "sum(x**4)**0.25": (ROWS, 4),
+    "sum(abs(x)**3)**(1 / 3)": (ROWS, 4),
+    "mean(x**6)**(1 / 6)": (ROWS, 6),
     "sum(exp(x) * [0.7, -1.3, 2.9, 1.1]) / sum(exp(x))": (MEANS, 4),
     "mean([0.7, -1.3, 2.9, 1.1] * exp(-x)) / mean(exp(-x))": (MEANS, 4),
     "log(1 + sum(exp(x)))": (WEIGHTS, 4),
@@ -185,6 +192,19 @@ def test_elementwise(text):
             assert off(z[k], value) <= limit, ("value", point)
             assert off(slopes[i][k], slope) <= limit, ("gradient", i, point)
             assert off(slopes[count + i][k], slope) <= limit, ("R-op", i, point)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_power_norms_of_float32(scale):
+    x = T.fvector("x")
+    norm = T.sum(x**8) ** 0.125
+    f = symcomp.function([x], [norm, symcomp.grad(norm, x)])
+    point = np.array([0.3, -1.2, 2.2, 0.7]) * scale
+    value, slope = f(point.astype("float32"))
+    wide = point.astype("float32").astype("longdouble") / scale
+    norm = (wide**8).sum() ** 0.125
+    np.testing.assert_allclose(value / scale, norm, rtol=1e-6)
+    np.testing.assert_allclose(slope, (wide / norm) ** 7, rtol=1e-5)
 
 
 @pytest.mark.parametrize("text", WHOLE)

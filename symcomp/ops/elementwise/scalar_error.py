@@ -49,17 +49,22 @@ erfinv = _of_scipy("erfinv", "The inverse of erf.", lambda x, z, g: g / (SLOPE *
 erfcinv = _of_scipy("erfcinv", "The inverse of erfc.", lambda x, z, g: -g / (SLOPE * bell(z)))
 log_erfc = _row(
     "log_erfc", "log(erfc(x)), where erfc underflows, too.",
-    lambda x, z, g: -g * SLOPE * switch(gt(x, 0), 1 / erfcx(x), bell(x) / erfc(x)),
+    lambda x, z, g: -g * SLOPE * bell_over_erfc(x),
 )  # fmt: skip
 ndtr = _row("ndtr", "The normal distribution function.", lambda x, z, g: g * normal_pdf(x))
 ndtri = _of_scipy("ndtri", "The inverse of ndtr.", lambda x, z, g: g / normal_pdf(z))
 log_ndtr = _row(
     "log_ndtr", "The logarithm of ndtr, exact for very negative x.",
-    lambda x, z, g: g * _hazard(x),
+    lambda x, z, g: g * normal_hazard(x),
 )  # fmt: skip
 
 
-def _hazard(x: Any) -> Any:
+def bell_over_erfc(x: Any) -> Any:
+    """Compute exp(-x*x) / erfc(x), where both underflow, too."""
+    return switch(gt(x, 0), 1 / erfcx(x), bell(x) / erfc(x))
+
+
+def normal_hazard(x: Any) -> Any:
     """Compute the density of the normal distribution over its distribution function."""
     below = (SLOPE * SQRT_HALF) / erfcx(-x * SQRT_HALF)
     return switch(gt(x, 0), normal_pdf(x) / ndtr(x), below)
