@@ -1,4 +1,6 @@
-"""Entropies of softmax weights: sum(p log(p)) for p = exp(x) / sum(exp(x)), however written."""
+"""Entropies of softmax weights, sum(p log(p)) for p = softmax(x), and divergences of two of them,
+sum(p log(p / q)).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import math
 from typing import Any
 
 from symcomp.core.node import Apply
-from symcomp.ops.nnet.entropy import NegativeEntropy
+from symcomp.ops.nnet.entropy import Divergence, NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax
 from symcomp.ops.nnet.weighted_mean import WeightedMean
 from symcomp.ops.reductions.reduce import Reduce
@@ -14,6 +16,7 @@ from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.means import unless_empty
 from symcomp.rewrite.views import (
     SUMS,
+    Product,
     Sum,
     as_product,
     as_sum,
@@ -43,11 +46,7 @@ def entropy_of_softmax(node: Apply, graph: Any) -> Any:
         return None
     if any(n is None or n.op.axis != axis or n.inputs[0] is not x for n in others):
         return None
-    entropy = NegativeEntropy((axis,))(x)
-    if len(op.axes) > 1:
-        left = tuple(a - (a > axis) for a in op.axes if a != axis)
-        entropy = Reduce(op.reduction, left)(entropy)
-    return scaled(p.coefficient, entropy)
+    return scaled(p.coefficient, _summed(node, NegativeEntropy((axis,))(x), axis))
 
 
 def _weighs(x: Any) -> bool:
@@ -104,4 +103,86 @@ def _is_mean(x: Any, logarithm: Apply) -> bool:
     return bool(softmaxes[0].inputs[0] is z and axes == (softmaxes[0].op.axis,))
 
 
-ENTROPY_RULES = RuleSet([entropy_of_softmax, entropy_of_mean])
+@rule(Reduce, why="the terms of the sum nearly cancel where the weights are nearly equal")
+def divergence_of_softmaxes(node: Apply, graph: Any) -> Any:
+    """sum(softmax(x) (log_softmax(x) - log_softmax(y))) -> divergence(x, y), also over more axes"""
+    op, out = node.op, node.outputs[0]
+    if op.reduction.name != "sum" or op.acc_dtype:
+        return None
+    p = as_product(node.inputs[0])
+    for f in p.factors:
+        softmax = computed_by(f, Softmax)
+        if softmax is None or p.factors != dict.fromkeys(p.factors, 1.0) or len(p.factors) != 2:
+            continue
+        (other,) = p.without(f).factors
+        (x,), axis = softmax.inputs, softmax.op.axis
+        ratio = _log_ratio(other, axis)
+        for own, y, c in ((*ratio, 1.0), (*ratio[::-1], -1.0)) if ratio and axis in op.axes else ():
+            if own is x and _alike(x, y, out):
+                found = _summed(node, Divergence((axis,))(x, y), axis)
+                return scaled(c * p.coefficient, found)
+    return None
+
+
+def _log_ratio(z: Any, axis: int) -> tuple[Any, Any] | None:
+    """Return (x, y) if ``z`` is log_softmax(x) - log_softmax(y) along the axis."""
+    s = as_sum(z)
+    terms = sorted(s.pairs(), key=lambda pair: -pair[1])
+    if s.constant or [c for _, c in terms] != [1.0, -1.0]:
+        return None
+    logs = [n for t, _ in terms if (n := computed_by(t, LogSoftmax)) is not None]
+    if len(logs) != 2 or any(n.op.axis != axis for n in logs):
+        return None
+    return logs[0].inputs[0], logs[1].inputs[0]
+
+
+def _alike(x: Any, y: Any, out: Any) -> bool:
+    patterns: list[Any] = [v.type.broadcastable for v in (x, y)]
+    return bool(x.dtype == y.dtype == out.dtype) and patterns[0] == patterns[1]
+
+
+def _summed(node: Apply, z: Any, axis: int) -> Any:
+    """Sum ``z``, from which one axis is gone, over the other axes that the node reduces."""
+    left = tuple(a - (a > axis) for a in node.op.axes if a != axis)
+    return Reduce(node.op.reduction, left)(z) if left else z
+
+
+@rule(*SUMS, why="the sums nearly cancel where the weights are nearly equal")
+def divergence_of_entropies(node: Apply, graph: Any) -> Any:
+    """negative_entropy(x) - sum(softmax(x) log_softmax(y)) -> divergence(x, y)"""
+    s = as_sum(node.outputs[0])
+    for own, c in s.pairs():
+        inner, views = through_views(own)
+        entropy = computed_by(inner, NegativeEntropy)
+        if entropy is None:
+            continue
+        for term, k in s.pairs():
+            cross, others = through_views(term)
+            if k != -c or [v.op for v in others] != [v.op for v in views]:
+                continue
+            y = _logits_beside(cross, entropy)
+            if y is not None:
+                found = rearranged(Divergence(entropy.op.axes)(entropy.inputs[0], y), views)
+                rest = s.plus(Sum(0.0, {own: -c, term: -k, found: c}))
+                return sum_of(rest.constant, rest.pairs(), node.outputs[0])
+    return None
+
+
+def _logits_beside(cross: Any, entropy: Any) -> Any:
+    """Return y if ``cross`` is sum(softmax(x) log_softmax(y)) for the x of an entropy."""
+    total, (x,), axes = computed_by(cross, Reduce), entropy.inputs, entropy.op.axes
+    if total is None or total.op.reduction.name != "sum" or total.op.axes != axes:
+        return None
+    p = as_product(total.inputs[0])
+    weights = [n for f in p.factors if (n := computed_by(f, Softmax)) is not None]
+    logs = [n for f in p.factors if (n := computed_by(f, LogSoftmax)) is not None]
+    if len(weights) != 1 or len(logs) != 1 or p != Product(1.0, dict.fromkeys(p.factors, 1.0)):
+        return None
+    (y,) = logs[0].inputs
+    same = weights[0].inputs[0] is x and (weights[0].op.axis,) == (logs[0].op.axis,) == axes
+    return y if same and len(p.factors) == 2 and _alike(x, y, cross) else None
+
+
+ENTROPY_RULES = RuleSet(
+    [entropy_of_softmax, entropy_of_mean, divergence_of_softmaxes, divergence_of_entropies]
+)

@@ -21,7 +21,7 @@ from symcomp.ops.elementwise.scalar_math import maximum, mul
 from symcomp.ops.indexing.index import IncSubtensor, Subtensor
 from symcomp.ops.indexing.index_pattern import ARRAY, SYMBOL, Slice, is_advanced
 from symcomp.ops.linalg.products import BatchedDot, Dot
-from symcomp.ops.nnet.entropy import NegativeEntropy
+from symcomp.ops.nnet.entropy import Divergence, NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax, SubtractWeightedMean
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import CumOp
@@ -309,6 +309,7 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     WeightedMean: _along_axes,
     WeightedDeviation: _along_axes,
     NegativeEntropy: _along_axes,
+    Divergence: _along_axes,
     Reduce: _reduce,
     ShapeI: _length,
     Dot: _dot,

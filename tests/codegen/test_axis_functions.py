@@ -12,7 +12,7 @@ from symcomp.codegen.kernel import whole_kernel
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
 from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels, nowhere
-from symcomp.ops.nnet.entropy import NegativeEntropy
+from symcomp.ops.nnet.entropy import Divergence, NegativeEntropy
 from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
@@ -186,6 +186,18 @@ def test_entropies(dtype):
             x = lines_of(shape, dtype, rng, special)
             for i, function in enumerate(functions):
                 agree(run(i, x)[0], wide(function, x), 1, (function, special))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_divergences(dtype):
+    rng = np.random.default_rng(13)
+    functions = [Divergence(axes) for axes in AXES]
+    run = compiled([formula_of(f, [dtype] * 2) for f in functions])
+    for shape in SHAPES:
+        for special in (False, True):
+            x, y = lines_of(shape, dtype, rng, special), lines_of(shape, dtype, rng)
+            for i, function in enumerate(functions):
+                agree(run(i, x, y)[0], wide(function, x, y), 10, (function, special))
 
 
 def test_deviations_are_right_where_they_are_small():

@@ -49,7 +49,7 @@ from symcomp.ops.linalg.stable_linalg import (
 )
 from symcomp.ops.linalg.svd import SingularValues
 from symcomp.ops.linalg.tridiagonal import FactorTridiagonal, SolveFactoredTridiagonal
-from symcomp.ops.nnet.entropy import NegativeEntropy
+from symcomp.ops.nnet.entropy import Divergence, NegativeEntropy
 from symcomp.ops.nnet.labels import Labels
 from symcomp.ops.nnet.softmax import (
     LogMeanExp,
@@ -190,7 +190,7 @@ def of_lines():
         LogMeanExp((0,))(X), SubtractWeightedMean((1,), False)(X, Y),
         WeightedLogSumExp((0,))(X, T.exp(Y)),
         WeightedSoftmax((1,))(X, T.exp(Y)), WeightedMean((0,))(X, Y), WeightedDeviation((0,))(X, Y),
-        NegativeEntropy((0,))(X),
+        NegativeEntropy((0,))(X), Divergence((0,))(X, Y),
         Centered((0,))(X), LogProd((0,))(T.exp(X)),
         Norm((1,))(X), Variance((1,))(X), GatherLabels((1,))(X, T.reshape(ks, (4, 1))),
         ScatterLabels((1,))(X, T.reshape(ks, (4, 1)), T.reshape(x, (4, 1))),

@@ -10,7 +10,6 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.elementwise.scalar_stable import exp_of_sum
-from symcomp.ops.nnet.entropy import NegativeEntropy
 from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
@@ -222,8 +221,6 @@ def test_empty(shape, axes):
         weighted = WeightedMean(axes).perform(x, w)
     assert mean.shape == weighted.shape == kept
     assert np.isnan(mean).all() and np.isnan(weighted).all()
-    entropy = NegativeEntropy(axes).perform(x)
-    assert entropy.shape == kept and (entropy == 0).all()
     assert WeightedDeviation(axes).perform(x, w).shape == shape
     if len(axes) == 1:
         assert Softmax(axes[0]).perform(x).shape == LogSoftmax(axes[0]).perform(x).shape == shape
@@ -317,35 +314,6 @@ def test_weighted_mean(axes):
             WeightedDeviation(axes), x, y,
             expected=lambda x, y: (y - mean(x, y)).astype(x.dtype), atol=1e-6,
         )  # fmt: skip
-
-
-@pytest.mark.parametrize("axes", AXES)
-def test_negative_entropy(axes):
-    def entropy(x):
-        e = np.exp(x.astype("float64"))
-        p = e / e.sum(axis=axes, keepdims=True)
-        return (p * np.log(p)).sum(axis=axes).astype(x.dtype)
-
-    check(NegativeEntropy(axes), CUBE, expected=entropy, rtol=1e-10)
-    check(NegativeEntropy(axes), CUBE.astype("float32"), expected=entropy)
-    check(NegativeEntropy(axes), CUBE.astype("float16"), expected=entropy, grad=False)
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_entropy_is_right_to_the_last_digits(dtype):
-    """Where one weight is nearly 1, and its derivative where all are nearly equal."""
-    lines = [[0.3, -1.2, 2.2, 0.7], [40.0, -3.0, 0.5, 1.5], [1e-9, -3e-9, 2e-10, 5e-11]]
-    for x in np.array(lines, dtype):
-        got = NegativeEntropy((0,)).perform(x)
-        variable = T.vector("x", dtype=dtype)
-        slope = symcomp.grad(NegativeEntropy((0,))(variable), variable).eval({variable: x})
-        with mp.workdps(60):
-            e = [mp.exp(mp.mpf(float(v))) for v in x]
-            p = [v / sum(e) for v in e]
-            want = sum(v * mp.log(v) for v in p)
-            assert units_off(got, want) <= 4
-            for z, v in zip(slope, p, strict=True):
-                assert units_off(z, v * (mp.log(v) - want)) <= 8
 
 
 def test_deviations_are_right_to_the_last_digits():

@@ -8,6 +8,7 @@ import pytest
 import symcomp.tensor as T
 from symcomp.compile.mode import Mode
 from symcomp.core.graph import FunctionGraph
+from symcomp.ops.nnet.entropy import NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSumExp
 from symcomp.ops.nnet.weighted_mean import WeightedMean
 from symcomp.ops.reductions.stable_reduce import Centered
@@ -248,6 +249,18 @@ CASES = [
     case("entropy_of_mean",
          lambda x: LogSumExp((1,))(x) - T.sum(x * T.softmax(x, axis=1), axis=1), (M,),
          "DimShuffle NegativeEntropy ShapeI eq neg switch", note="softmax", static="none"),
+    case("divergence_of_softmaxes",
+         lambda x, y: T.sum(T.softmax(x, axis=1) * (T.log_softmax(y, axis=1)
+                                                    - T.log_softmax(x, axis=1)), axis=1),
+         (M, M[::-1]), "Divergence neg"),
+    case("divergence_of_softmaxes",
+         lambda x, y: T.sum(3 * T.softmax(x, axis=0) * (T.log_softmax(x, axis=0)
+                                                        - T.log_softmax(y, axis=0))),
+         (M, M[::-1]), "Divergence mul sum", note="more axes"),
+    case("divergence_of_entropies",
+         lambda x, y: NegativeEntropy((1,))(x)
+         - T.sum(T.softmax(x, axis=1) * T.log_softmax(y, axis=1), axis=1),
+         (M, M[::-1]), "Divergence"),
     case("shares", lambda x, y: T.exp(x) / (T.exp(x) + T.exp(y)), (X, SIGNED), "share"),
     case("shares", lambda x, y: (T.exp(x) - T.exp(y)) / (T.exp(x) + T.exp(y)), (SIGNED, Y),
          "share_difference", note="difference"),

@@ -30,7 +30,7 @@ from symcomp.ops.formulas.formula import (
     whole_arguments,
 )
 from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
-from symcomp.ops.nnet.entropy import NegativeEntropy
+from symcomp.ops.nnet.entropy import EXCESS_SERIES, NEAR, Divergence, NegativeEntropy
 from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
@@ -313,6 +313,27 @@ class _Writer:
         log = self("maximum", log, self.number(0, x))
         return self("sub", self("true_div", total, weight), log)
 
+    def divergence(self, function: Divergence, x: Value, y: Value) -> Value:
+        axes = function.axes
+        (top, log), (other, other_log) = self.log_total(x, axes), self.log_total(y, axes)
+        total = self.sum(self("exp_of_sum", x, self("neg", top)), axes)
+        total = self("maximum", total, self.number(1, x))
+        p = self("true_div", self("exp_of_sum", x, self("neg", top)), total)
+        gap = self("sub", x, y)
+        h = self.subtract_weighted_mean(SubtractWeightedMean(axes), gap, p)
+        series = self.number(EXCESS_SERIES[-1], h)
+        for c in EXCESS_SERIES[-2::-1]:
+            series = self("add", self("mul", series, h), self.number(c, h))
+        near = self("mul", p, self("mul", series, self("sqr", h)))
+        far = self("true_div", self("exp", self("sub", self("sub", x, top), h)), total)
+        far = self("add", self("sub", far, p), self("mul", p, h))
+        is_far = self("gt", self("abs", h), self.number(NEAR, x))
+        excess = self.sum(self("switch", is_far, far, near), axes)
+        logs = self("add", self("sub", top, other), self("sub", log, other_log))
+        apart = self("sub", self.sum(self("mul", p, gap), axes), logs)
+        infinite = self("eq", excess, self.number(np.inf, x))
+        return self("switch", infinite, apart, self("log1p", excess))
+
     def weighted_deviation(self, function: WeightedDeviation, x: Value, y: Value) -> Value:
         """Subtract the mean in two steps: the second corrects the rounding errors of the first.
 
@@ -509,6 +530,7 @@ _FORMS: dict[type, Callable[..., Value]] = {
     WeightedMean: _Writer.weighted_mean,
     WeightedDeviation: _Writer.weighted_deviation,
     NegativeEntropy: _Writer.negative_entropy,
+    Divergence: _Writer.divergence,
     ScatterLabels: _Writer.scatter_labels,
     LogSumExp: _Writer.log_sum_exp,
     LogMeanExp: _Writer.log_mean_exp,

@@ -22,7 +22,7 @@ from symcomp.ops.elementwise.elemwise import ROWS, Elemwise, ScalarOp
 from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
 from symcomp.ops.indexing.index import IncSubtensor, Subtensor
 from symcomp.ops.indexing.index_pattern import ARRAY
-from symcomp.ops.nnet.entropy import NegativeEntropy
+from symcomp.ops.nnet.entropy import Divergence, NegativeEntropy
 from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
@@ -49,7 +49,7 @@ AXIS_FUNCTIONS = (
 )
 LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
 AXIS_REDUCTIONS = (
-    *LOGARITHMS, LogProd, Norm, Variance, WeightedMean, NegativeEntropy, GatherLabels,
+    *LOGARITHMS, LogProd, Norm, Variance, WeightedMean, NegativeEntropy, Divergence, GatherLabels,
 )  # fmt: skip
 FUNCTIONS = (Reduce, *AXIS_REDUCTIONS, *AXIS_FUNCTIONS)
 # The elements of a vector at positions: a table, and an array of integers in the loop.

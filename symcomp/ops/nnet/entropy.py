@@ -1,20 +1,30 @@
-"""The entropy of softmax weights, whose derivative is small where the weights are nearly even."""
+"""The entropy of softmax weights, and the divergence of two: both, or their derivatives, are small
+where the weights are nearly equal.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 import numpy as np
 
 from symcomp.core.fields import Axes
 from symcomp.core.record import record
+from symcomp.ops.elementwise.scalar_logic import lt, switch
+from symcomp.ops.elementwise.scalar_math import expm1
 from symcomp.ops.nnet.softmax import (
     AxisReduction,
     SubtractWeightedMean,
+    centred,
     even_weights,
     log_total_of_lines,
 )
 from symcomp.ops.reductions.functions import sum as sum_
+
+# The Maclaurin series of (exp(-h) - 1 + h) / h^2, to full precision for |h| <= NEAR.
+NEAR = 0.5
+EXCESS_SERIES = tuple((-1) ** k / math.factorial(k + 2) for k in range(15))
 
 
 @record
@@ -46,3 +56,55 @@ class NegativeEntropy(AxisReduction):
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (x,), (dx,) = inputs, tangents
         return [sum_(self._slope(x) * dx, axis=self.axes)]
+
+
+@record
+class Divergence(AxisReduction):
+    """z = sum_i p_i log(p_i / q_i) over ``axes``, where p is the softmax of x and q that of y:
+    the divergence of Kullback and Leibler, with all digits and never negative where p and q are
+    nearly equal; 0 if there are no elements.
+    """
+
+    axes: Axes
+
+    n_inputs: ClassVar[int] = 2
+
+    def perform(self, x: Any, y: Any) -> Any:
+        lines = self._lines(x, y)
+        if not lines[0].shape[-1]:
+            return np.zeros(lines[0].shape[:-1], x.dtype)
+        with np.errstate(all="ignore"):
+            return np.asarray(_divergence(*lines), x.dtype)
+
+    def _slopes(self, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
+        """Return the derivatives by x and y: p_i (log(p_i / q_i) - z), and q_i - p_i."""
+        p, q = (even_weights(v, self.axes) for v in (x, y))
+        gap = SubtractWeightedMean(self.axes)(x - y, p)
+        logarithm = gap + self._keep(z, x.ndim)
+        return p * gap, switch(lt(logarithm, -0.5), q - p, p * expm1(-logarithm))
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        (x, y), (z,), (gz,) = inputs, outputs, output_grads
+        g = self._keep(gz, x.ndim)
+        return [g * slope for slope in self._slopes(x, y, z)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        (x, y), (z,) = inputs, outputs
+        slopes = zip(self._slopes(x, y, z), tangents, strict=True)
+        parts = [slope * tangent for slope, tangent in slopes if tangent is not None]
+        return [sum_(sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
+
+
+def _divergence(x: Any, y: Any) -> Any:
+    """Compute log(1 + sum_i p_i f(h_i)), where h_i is x_i - y_i less its mean by the weights p, and
+    f(h) = exp(-h) - 1 + h; where that overflows, mean(x - y) - logsumexp(x) + logsumexp(y).
+    """
+    (top, d, terms, log), (other, _, _, other_log) = map(log_total_of_lines, (x, y))
+    total = terms.sum(axis=-1, keepdims=True)
+    p, gap = terms / total, x - y
+    h = centred(gap, p)
+    series = np.polynomial.polynomial.polyval(h, EXCESS_SERIES)
+    near, far = p * (series * h * h), np.exp(d - h) / total - p + p * h
+    excess = np.where(np.abs(h) > NEAR, far, near).sum(axis=-1)
+    apart = (p * gap).sum(axis=-1) - ((top - other) + (log - other_log))[..., 0]
+    return np.where(excess == np.inf, apart, np.log1p(excess))

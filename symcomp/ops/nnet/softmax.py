@@ -296,7 +296,7 @@ class SubtractWeightedMean(AxisFunction):
         return self.axes
 
     def perform(self, x: Any, w: Any) -> Any:
-        return self._apply(_centred_transposed if self.transposed else _centred, x, w)
+        return self._apply(_centred_transposed if self.transposed else centred, x, w)
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x, w), (gz,) = inputs, output_grads
@@ -317,7 +317,8 @@ class SubtractWeightedMean(AxisFunction):
         return sum_(x, axis=self.axes, keepdims=True)
 
 
-def _centred(x: Any, w: Any) -> Any:
+def centred(x: Any, w: Any) -> Any:
+    """Subtract the mean by the weights ``w``, which add up to 1, along the last axis."""
     if not x.size:
         return x.copy()
     # Relative to the element with most weight, whose own result is the small sum of the others.
