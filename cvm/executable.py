@@ -24,6 +24,7 @@ from symcomp.vm.guard import Binder
 from symcomp.vm.inspection import InspectedMachine, Machine, inspected
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
+from symcomp.vm.overwriting import write_over_inputs
 from symcomp.vm.policy import Policy
 from symcomp.vm.program import Program
 
@@ -87,10 +88,19 @@ class Executable:
             policy = self.policy.within(how.inspector(op))
             policy.rewrite_body(graph, how.rewrites(op))
             borrowed = range(len(outputs)) if how.copies_results else ()
-            return Executable(graph, policy, self._codes, inner=True, borrowed=borrowed)
+            over = {}
+            if policy.native and policy.inspector is None:
+                over = write_over_inputs(graph, how.overwritable(op))
+            return Executable(
+                graph, policy, self._codes, inner=True, borrowed=borrowed, written_over=over
+            )
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Run the program by itself: from the values of the inputs to those of the outputs."""
+        if self.program.written_over:
+            values = list(values)
+            for i in self.program.written_over.values():
+                values[i] = values[i].copy()
         return self.machine.run(values)
 
     def count(self) -> None:

@@ -142,6 +142,7 @@ cdef extern from "plan/plan.h":
         PyObject **constants
         char *makes_array
         bint is_nested
+        int *written_over
         int threads
         int64_t straight_after
         PyObject *owner

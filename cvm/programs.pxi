@@ -152,6 +152,8 @@ cdef class NativeMachine:
         self.code.input_slots = self._ints(program.inputs)
         self.code.output_slots = self._ints(program.outputs)
         self.code.constant_slots = self._ints(program.constants)
+        over = program.written_over
+        self.code.written_over = self._ints([over.get(j, -1) for j in range(self.code.n_outputs)])
         self.code.constants = <PyObject **>self._new(len(constants) * sizeof(PyObject *))
         for i in range(len(constants)):
             self.code.constants[i] = <PyObject *>constants[i]

@@ -91,6 +91,11 @@ class Layout:
         *lagged, carried, rows, captured = _split(inputs, counts)
         return BodyInputs(lagged, carried, rows, captured)
 
+    def carried_pairs(self) -> list[tuple[int, int]]:
+        """Return, for each carried value, the positions of the body's output and input."""
+        output, position = len(self.lags), sum(map(len, self.lags))
+        return [(output + k, position + k) for k in range(self.n_carried)]
+
     def results(self, outputs: Sequence[Any]) -> Results:
         """Return the outputs of a scan, or of its body, by kind."""
         counts = (len(self.lags), self.n_carried, self.n_stacked)

@@ -56,6 +56,11 @@ def chosen_inspector(op: Scan) -> Inspector | None:
     return getattr(getattr(op.selects, "__self__", None), "inspector", None)
 
 
+def carried_pairs(op: Scan) -> list[tuple[int, int]]:
+    """Return the outputs of the body that may be written over inputs: the carried values."""
+    return op.layout.carried_pairs()
+
+
 _RULES = RuleSet(SCAN_RULES, ["scan", *FULL])
 LOOPS = Feature(
     "loops",
@@ -66,5 +71,5 @@ LOOPS = Feature(
         ),
     ),
     lowerings={(Scan, "cpu"): lowered_scan},
-    bodies={Scan: Bodies(_bound_loop, True, chosen_rewrites, chosen_inspector)},
+    bodies={Scan: Bodies(_bound_loop, True, chosen_rewrites, chosen_inspector, carried_pairs)},
 )

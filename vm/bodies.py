@@ -20,6 +20,10 @@ def _as_around(op: Op) -> None:
     """Choose nothing for the graphs of this op."""
 
 
+def _nothing(op: Op) -> Sequence[tuple[int, int]]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Bodies:
     """How the graphs in the ops of a class (``Op.inner_graphs``) are compiled and run.
@@ -35,12 +39,16 @@ class Bodies:
         the function.
     inspector : callable (op) -> Inspector or None
         Returns the inspector of the values of these graphs, in functions of all modes.
+    overwritable : callable (op) -> sequence of (int, int)
+        Returns outputs of these graphs, and the inputs whose arrays they may be written over, by
+        position: the caller needs these no more.
     """
 
     bind: Callable[[Apply, Sequence[Run]], Callable[..., Any]]
     copies_results: bool = False
     rewrites: Callable[[Any], Selects | None] = _as_around
     inspector: Callable[[Any], Inspector | None] = _as_around
+    overwritable: Callable[[Any], Sequence[tuple[int, int]]] = _nothing
 
 
 def _graph(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:

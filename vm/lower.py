@@ -38,6 +38,7 @@ def lower(
     sharing: bool = True,
     frugal: bool = True,
     updated: Mapping[int, Variable] | None = None,
+    written_over: Mapping[int, int] | None = None,
 ) -> Program:
     """Make the program that computes the outputs of ``graph``.
 
@@ -66,7 +67,11 @@ def lower(
     updated : mapping of int to Variable, optional
         Outputs that may be written over inputs, by their positions, if the arrays have no other
         holders. The program may then take one more input, as ``Program.claimed`` says.
+    written_over : mapping of int to int, optional
+        As ``write_over_inputs`` returns it.
     """
+    written_over = written_over or {}
+    destroyable = {*destroyable, *(graph.inputs[i] for i in written_over.values())}
     order, after, copies = schedule(graph, destroyable)
     regions = place(order, graph.outputs)
     commits: list[Commit] = []
@@ -104,6 +109,7 @@ def lower(
         tuple(outputs),
         emitter.constants,
         tuple(graph.inputs.index(v) for v in emitter.overwritten),
+        written_over,
     )
     if collect:
         blocks, own = emitter.block_of, {emitter.slot_of[v] for v in given_away}

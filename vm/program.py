@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,6 +108,8 @@ class Program:
     constants : dict of int to value
     claimed : tuple of int
         The inputs, by position, that are overwritten where that is allowed.
+    written_over : mapping of int to int
+        Outputs that are made by writing parts of inputs, in their arrays, by position.
     """
 
     instructions: list[Instruction]
@@ -116,6 +118,7 @@ class Program:
     outputs: tuple[int, ...]
     constants: dict[int, Any] = field(default_factory=dict)
     claimed: tuple[int, ...] = ()
+    written_over: Mapping[int, int] = field(default_factory=dict)
 
     def listing(self) -> str:
         """Return the program as text, a line per instruction."""

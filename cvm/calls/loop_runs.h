@@ -44,7 +44,7 @@ typedef struct {
     Rows *outputs;          /* of states, then stacks */
     Place *captured;
     char *is_whole;         /* of these: whether it is an object, or all of an array */
-    Place *carried;         /* of each: two buffers in turn, and where the last value goes */
+    Place *carried;         /* of each: two buffers (or one, twice) in turn, and where the last value goes */
     int64_t *carried_bytes;
     Growing *growing;       /* of states, then stacks; NULL: all steps are done */
     Place done;             /* how many were, where that is not known before */

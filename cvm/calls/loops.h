@@ -13,7 +13,7 @@ typedef struct {
     int64_t n;
     Operand **states;       /* rows of each: all, or where a loop may end early, the first */
     Operand **stacks;
-    Operand **buffers;      /* two of each carried value */
+    Operand **buffers;      /* two of each carried value; both are one where a step only writes parts */
     Operand **ends;         /* outputs of these */
     Operand *done;
     Given *given;           /* of the body */
@@ -51,6 +51,12 @@ static int can_be_captured(const Operand *x)
 static int is_one_object(const Operand *x)
 {
     return !is_array(x) || (x->flags & WHOLE) != 0;
+}
+
+/* Whether a step writes parts of a carried value, in its memory. */
+static inline int is_rewritten(const LoopSpec *s, int k)
+{
+    return s->tree->code->written_over[s->n_states + k] >= 0;
 }
 
 /* Whether the inputs are arrays of the lengths that the steps need. */
@@ -109,7 +115,8 @@ static int plan_starts(Planner *p, LoopPlan *l)
         const Operand *x = loop_carried(p, s, k);
         Operand *first = l->buffers[2 * k] =
             new_scratch(p, x->type, x->itemsize, x->ndim, x->shape);
-        l->buffers[2 * k + 1] = new_scratch(p, x->type, x->itemsize, x->ndim, x->shape);
+        l->buffers[2 * k + 1] =
+            is_rewritten(s, k) ? first : new_scratch(p, x->type, x->itemsize, x->ndim, x->shape);
         l->ends[k] = new_output_apart(p, s->n_states + k, x->type, x->itemsize, x->ndim, x->shape,
                                       NULL);
         if (first == NULL || l->buffers[2 * k + 1] == NULL || l->ends[k] == NULL)
@@ -142,8 +149,10 @@ static void give_first_step(const Planner *p, const LoopPlan *l)
         const Operand *x = l->states[s->read_state[i]];
         give_row(p, g++, x, s->read_row[i] * x->strides[0], 1);
     }
-    for (i = 0; i < s->n_carried; i++)
-        give_row(p, g++, l->buffers[2 * i], 0, 0);
+    for (i = 0; i < s->n_carried; i++) {
+        give_row(p, g, l->buffers[2 * i], 0, 0);
+        g++->layout.flags |= is_rewritten(s, i) ? WRITEABLE : 0;
+    }
     for (i = 0; i < s->n_sequences; i++)
         give_row(p, g++, loop_sequence(p, s, i), 0, 1);
     for (i = 0; i < s->n_captured; i++) {
@@ -414,14 +423,15 @@ static int set_loop_operands(Planner *p, const LoopPlan *l, Call *call)
     for (i = 0; i < s->n_states; i++)
         *at++ = l->states[i];
     for (i = 0; i < 2 * s->n_carried; i++)
-        *at++ = l->buffers[i];
+        if (i % 2 == 0 || l->buffers[i] != l->buffers[i - 1])
+            *at++ = l->buffers[i];
     for (i = 0; i < s->n_carried; i++)
         *at++ = l->ends[i];
     for (i = 0; i < s->n_stacks; i++)
         *at++ = l->stacks[i];
     if (s->until)
         *at++ = l->done;
-    return set_operands(p, call, n_reads, found, n_writes, found + n_reads);
+    return set_operands(p, call, n_reads, found, (int)(at - found) - n_reads, found + n_reads);
 }
 
 static int plan_loop(Planner *p, const void *given)

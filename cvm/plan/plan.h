@@ -127,6 +127,7 @@ typedef struct {
     PyObject **constants;
     char *makes_array;      /* of slots: whether the memory is an array of NumPy (StorageKind), or 0 */
     int is_nested;          /* whether the caller provides the memory of results */
+    int *written_over;      /* of each output the input whose memory it is made in; -1: none */
     int threads;            /* running independent calls side by side, at most */
     int64_t straight_after; /* the calls of a segment before it gets straight code; 0: it never does */
     PyObject *owner;        /* the machine that it is of */

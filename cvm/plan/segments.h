@@ -100,6 +100,14 @@ static int has_result(const Segment *s, int j)
     return 0;
 }
 
+/* Whether the caller has given the memory that result j is made in as that of an input, too. */
+static int is_written_over(const Segment *s, const Operand *x, int j)
+{
+    const Code *code = s->code;
+    return code->written_over[j] >= 0 && x->offset == 0 && x->flags & C_ORDER &&
+           x->storage->index == code->n_constants + code->written_over[j];
+}
+
 /* Results of a nested program are computed in the caller's memory, where that is possible, and
    copied there otherwise. */
 static ResultKind nested_result_kind(const Segment *s, const Operand *x, int j)
@@ -107,6 +115,8 @@ static ResultKind nested_result_kind(const Segment *s, const Operand *x, int j)
     Storage *storage = x->storage;
     if (x->type < 0)
         return BY_OBJECT;
+    if (is_written_over(s, x, j))
+        return IN_PLACE;
     if (storage->kind == RESULT && storage->result < 0 && storage->index >= s->first_own_storage &&
         x->offset == 0 && x->flags & C_ORDER && x->size * x->itemsize == storage->bytes &&
         !has_result(s, j)) {
