@@ -23,6 +23,7 @@ from symcomp.gpu.lowerings.contract import lowering_of, makes_arrays
 from symcomp.gpu.plan import Plan
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.type import DeviceType
+from symcomp.ops.control.graph_op import GraphLengths, lengths_in, shapes_through
 
 
 @record
@@ -65,8 +66,12 @@ class DeviceGraph(Op):
         return DeviceType(self.device, kind.dtype, kind.shape)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        known = [tuple(y.type.shape) for y in node.outputs]
-        return [None if None in shape else shape for shape in known]
+        given = [x.as_tensor_variable() for x in node.inputs]
+        return shapes_through(self.graph, self._lengths, given, shapes)
+
+    @cached_property
+    def _lengths(self) -> GraphLengths:
+        return lengths_in(self.graph)
 
     def bind(self, node: Apply) -> Callable[..., Any]:
         if node.source:
@@ -82,7 +87,7 @@ class DeviceGraph(Op):
         return DeviceProgram(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "program"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("program", "_lengths")}
 
     def __str__(self) -> str:
         nodes = len(toposort(self.graph.outputs))

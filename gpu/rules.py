@@ -21,7 +21,14 @@ from symcomp.gpu.branches import choose_on_devices
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.inlining import inline_graphs
 from symcomp.gpu.loops import DeviceLoop, DeviceUntil, is_count, leave_loops, lowered_loop
-from symcomp.gpu.lowerings.contract import TARGET, is_number, lacks_library, lowering_of, lowerings
+from symcomp.gpu.lowerings.contract import (
+    TARGET,
+    is_number,
+    lacks_library,
+    lowering_of,
+    lowerings,
+    makes_arrays,
+)
 from symcomp.gpu.lowerings.decompositions import DECOMPOSITIONS
 from symcomp.gpu.lowerings.determinants import DETERMINANTS
 from symcomp.gpu.lowerings.elements import ELEMENTS, multiplies_complex
@@ -32,6 +39,7 @@ from symcomp.gpu.lowerings.products import PRODUCTS
 from symcomp.gpu.lowerings.views import VIEWS
 from symcomp.gpu.lowerings.windows import WINDOWS
 from symcomp.gpu.region import DeviceGraph
+from symcomp.gpu.rows import DeviceRows
 from symcomp.gpu.transfers import (
     DeviceLength,
     DevicePart,
@@ -81,7 +89,7 @@ def move(graph: FunctionGraph, firings: list[Firing]) -> None:
     leave_loops(graph)
     choose_on_devices(graph)
     _cancel(graph)
-    _copy_results_together(graph)
+    copy_results_together(graph)
 
 
 def take_products_apart(graph: FunctionGraph) -> None:
@@ -103,7 +111,7 @@ def _take_parts_first(graph: FunctionGraph) -> None:
     the plan of a region serves all positions then.
     """
     for node in graph.toposort():
-        if not _is_part(node):
+        if not is_part(node):
             continue
         x, *numbers = node.inputs
         known = all(isinstance(n, Constant) for n in numbers)
@@ -201,7 +209,7 @@ class _Mover:
                 wanted[node] = device
         for node in movers:
             device = self._device_of_users(node, {})
-            if device is None or (_is_part(node) and not self._is_copied(node, wanted)):
+            if device is None or (is_part(node) and not self._is_copied(node, wanted)):
                 continue
             self.kinds[node], self.devices[node] = DEVICE, device
 
@@ -361,7 +369,7 @@ class _Mover:
         return lowering is None or i not in lowering.on_host(user)
 
 
-def _is_part(node: Apply) -> bool:
+def is_part(node: Apply) -> bool:
     """Return whether a node takes a part of an array that is a view."""
     return isinstance(node.op, Subtensor) and not is_advanced(node.op.pattern)
 
@@ -383,7 +391,7 @@ def _only_moves(node: Apply) -> bool:
     """Return whether a node shows or moves elements, and computes none."""
     lowering = lowering_of(node)
     is_length = isinstance(node.op, Shape | ShapeI)
-    return lowering is not None and not is_length and (lowering.only_moves or _is_part(node))
+    return lowering is not None and not is_length and (lowering.only_moves or is_part(node))
 
 
 def _origin(x: Variable) -> Variable:
@@ -422,7 +430,7 @@ def _replace(
         ClosedGraph(list(inputs), outputs),
         device,
         tuple(i for i, x in enumerate(inputs) if x in on_host),
-        tuple(i for i, z in enumerate(outputs) if kinds[z.owner] == LENGTH or is_count(z)),
+        tuple(i for i, z in enumerate(outputs) if _is_on_host(z, kinds) or is_count(z)),
     )
     region = Apply(op, given, op.output_types(*given), nodes[-1].source)
     before = ", ".join(str(node.op) for node in nodes)
@@ -430,6 +438,11 @@ def _replace(
     for old, new in zip(outputs, region.outputs, strict=True):
         new.source = old.source
         graph.replace(old, ToHost()(new) if isinstance(new.type, DeviceType) else new)
+
+
+def _is_on_host(z: Any, kinds: dict[Apply, str]) -> bool:
+    """Return whether an output of a region is a number that follows from lengths."""
+    return kinds[z.owner] == LENGTH and not makes_arrays(z.owner)
 
 
 def _is_used_outside(graph: FunctionGraph, x: Variable, members: set[Apply]) -> bool:
@@ -451,7 +464,7 @@ def _cancel(graph: FunctionGraph) -> None:
             graph.replace(node.outputs[0], DeviceLength(node.op.axis)(there))
 
 
-def _copy_results_together(graph: FunctionGraph) -> None:
+def copy_results_together(graph: FunctionGraph) -> None:
     """Let results that are copied to the host arrive together: the host waits once."""
     copies = [
         node
@@ -485,5 +498,6 @@ FEATURE = Feature(
 
 
 def register() -> None:
-    """Rewrite with this phase from now on."""
+    """Rewrite with this phase from now on; loops may have rows on devices."""
+    DeviceType.written_rows = DeviceRows
     offer_feature(FEATURE)

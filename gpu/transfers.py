@@ -18,7 +18,7 @@ from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.type import DeviceType, DeviceVariable
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.indexing.index import Subtensor
-from symcomp.ops.indexing.index_pattern import IndexPattern, fill_pattern
+from symcomp.ops.indexing.index_pattern import IndexPattern, fill_pattern, runtime_shape
 
 
 @record
@@ -147,8 +147,10 @@ class DevicePart(Op):
     def perform(self, x: Any, *numbers: Any) -> Any:
         return x.part(fill_pattern(self.pattern, numbers))
 
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [None]
+    def infer_shape(self, node: Any, shapes: Sequence[Any]) -> list[Any]:
+        shape = runtime_shape(shapes[0], self.pattern, node.inputs[1:], shapes[1:])
+        static = node.outputs[0].type.shape
+        return [tuple(n if k is None else k for n, k in zip(shape, static, strict=True))]
 
 
 def to_gpu(x: Any, device: str = "cuda") -> Any:

@@ -30,9 +30,17 @@ _PENDING: Any = object()
 
 
 class Shapes:
-    """The lengths of the variables of a graph."""
+    """The lengths of the variables of a graph.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    anywhere : bool
+        Whether arrays on devices have lengths, too; expressions of these lengths are computed on
+        the host.
+    """
+
+    def __init__(self, anywhere: bool = False) -> None:
+        self._anywhere = anywhere
         self._known: dict[Variable, Any] = {}
         self._interned: dict[Any, Length] = {}
 
@@ -104,15 +112,19 @@ class Shapes:
         for out, shape in zip(node.outputs, inferred, strict=True):
             self._known[out] = (
                 self._from_itself(out)
-                if shape is None or not isinstance(out.type, TensorType)
+                if shape is None or not self._has_lengths(out)
                 else tuple(
                     self.intern(n) if known is None else known
                     for n, known in zip(shape, out.type.shape, strict=True)
                 )
             )
 
+    def _has_lengths(self, x: Any) -> bool:
+        kind = getattr(x.type, "on_host", x.type) if self._anywhere else x.type
+        return isinstance(kind, TensorType)
+
     def _from_itself(self, variable: Any) -> Any:
-        if not isinstance(variable.type, TensorType):
+        if not self._has_lengths(variable):
             return None
         return tuple(
             self._shared(ShapeI(a)(variable)) if n is None else n

@@ -32,7 +32,7 @@ def inner_lengths(op: Any) -> list[list[Any]]:
     """Return, for each stacked output and axis of its rows, an int, or an expression in inputs of
     the body.
     """
-    shapes = Shapes()
+    shapes = Shapes(anywhere=True)
     return [list(shapes.of(y)) for y in op.layout.results(op.body.outputs).stacked]
 
 

@@ -24,7 +24,16 @@ from symcomp.scan.forward import pushed
 from symcomp.scan.layout import BodyInputs, Layout, flat_body_inputs
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
-from symcomp.scan.run import FIRST_ROWS, LoopArrays, StepFunction, WrittenRows, by_fast_run, copy_of
+from symcomp.scan.run import (
+    FIRST_ROWS,
+    LoopArrays,
+    StepFunction,
+    array_type,
+    by_fast_run,
+    copy_of,
+    has_rows,
+    written_rows,
+)
 from symcomp.scan.undefined import undefined_over_steps
 from symcomp.vm.policy import Policy
 
@@ -86,9 +95,9 @@ class Scan(Op):
         ):
             _check_state(self, lagged, depth, x, out)
             rows = None if length is None else depth + length
-            types.append(TensorType(x.dtype, (rows, *lagged[0].type.shape)))
+            types.append(_stacked(lagged[0].type, rows))
         types += [inner.type for inner in step.carried]
-        types += [TensorType(out.dtype, (length, *out.type.shape)) for out in new.stacked]
+        types += [_stacked(out.type, length) for out in new.stacked]
         return types + [TensorType("int64", ())] * layout.until
 
     @property
@@ -142,10 +151,9 @@ class Scan(Op):
         states = []
         lagged = layout.step(self.body.inputs).lagged
         for inner, x, depth in zip(lagged, traced, layout.depths, strict=True):
-            rows = WrittenRows(f"the state {inner[0]}", x.dtype, depth + capacity, x.shape[1:])
-            rows.array[:depth] = x
-            states.append(rows)
-        stacks = [WrittenRows(f"the output {y}", y.dtype, capacity, None) for y in kinds.stacked]
+            name, kind = f"the state {inner[0]}", inner[0].type
+            states.append(written_rows(name, kind, depth + capacity, x))
+        stacks = [written_rows(f"the output {y}", y.type, capacity) for y in kinds.stacked]
         steps = LoopArrays(self.layout, states, carried, sequences, captured, stacks)
         done = steps.run(step, most, str(self))
         results = [
@@ -291,13 +299,18 @@ def _check_body(op: Scan) -> None:
         if not (x.type.is_super(y.type) or y.type.is_super(x.type)):
             raise ParameterError(f"{op}: {x} ({x.type}) is carried, the step makes it {y.type}")
     for y in (*new.traced, *new.stacked, *(x for rows in step.lagged for x in rows), *step.rows):
-        if not isinstance(y, TensorVariable):
-            raise ParameterError(f"{op}: {y} ({y.type}) cannot be a row: tensors are needed")
+        if not has_rows(y.type):
+            raise ParameterError(f"{op}: {y} ({y.type}) cannot be a row: arrays are needed")
     for rows in step.lagged:
         if any((x.dtype, x.ndim) != (rows[0].dtype, rows[0].ndim) for x in rows):
             raise ParameterError(f"{op}: the rows of the state {rows[0]} differ in dtype or rank")
     if layout.until and (not isinstance(new.last, TensorVariable) or new.last.ndim):
         raise ParameterError(f"{op}: the condition to stop is {new.last.type}; a scalar is needed")
+
+
+def _stacked(kind: Any, length: int | None) -> Type:
+    """Return the type of arrays of ``length`` rows of this type."""
+    return array_type(kind, (length, *kind.shape))
 
 
 def _check_count(op: Scan, inputs: Sequence[Variable]) -> None:
@@ -315,9 +328,9 @@ def _check_count(op: Scan, inputs: Sequence[Variable]) -> None:
 
 
 def _check_rows(op: Scan, row: Any, x: Any) -> None:
-    if not isinstance(x, TensorVariable) or x.ndim == 0:
+    if not has_rows(x.type) or x.ndim == 0:
         raise ShapeError(f"{op}: the sequence read as {row} is a {x.type}, which has no rows")
-    if not row.type.is_super(TensorType(x.dtype, x.type.shape[1:])):
+    if not row.type.is_super(array_type(x.type, x.type.shape[1:])):
         raise DTypeError(f"{op}: rows of {x} ({x.type}) cannot be {row} ({row.type})")
 
 
@@ -328,5 +341,6 @@ def _check_state(op: Scan, lagged: list[Any], depth: int, x: Any, out: Any) -> N
         raise ShapeError(f"{op}: the state {name} starts from {x.type}; {depth} rows are needed")
     lengths = zip(out.type.shape, kind.shape, strict=out.ndim == kind.ndim)
     clash = any(m is not None and n is not None and m != n for m, n in lengths)
-    if out.dtype != kind.dtype or out.ndim != kind.ndim or clash:
+    is_other = isinstance(kind, TensorType) != isinstance(out.type, TensorType)
+    if is_other or out.dtype != kind.dtype or out.ndim != kind.ndim or clash:
         raise DTypeError(f"{op}: the state {name} is {kind}, the step makes it {out.type}")

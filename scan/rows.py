@@ -6,7 +6,7 @@ read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from symcomp.ops.indexing.index import IncSubtensor
 from symcomp.ops.indexing.subtensors import set_subtensor
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.canonicalize.structure import zeros_in
+from symcomp.scan.run import array_type
 
 
 @record
@@ -37,7 +38,7 @@ class FirstRows(Op):
 
     def output_types(self, x: Any, n: TensorVariable) -> list[Any]:
         rows = int(n.data) if isinstance(n, Constant) else None
-        return [replace(x.type, shape=(rows, *x.type.shape[1:]))]
+        return [array_type(x.type, (rows, *x.type.shape[1:]))]
 
     def perform(self, x: Any, n: Any) -> Any:
         if n < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,19 +78,20 @@ class WrittenRows:
     ----------
     name : str
         For messages.
+    kind : TensorType
+        Of a row.
     capacity : int
         The number of rows allocated initially.
-    row_shape : tuple of int or None
-        None: that of the first row written.
+    start : array or None
+        The first rows; None: there are none, and the first row written determines the shape of all.
     """
 
-    def __init__(
-        self, name: str, dtype: Any, capacity: int, row_shape: tuple[int, ...] | None
-    ) -> None:
-        self._name, self._dtype, self._capacity = name, dtype, capacity
+    def __init__(self, name: str, kind: Any, capacity: int, start: Any = None) -> None:
+        self._name, self._dtype, self._capacity = name, kind.dtype, capacity
         self.array: Any = None
-        if row_shape is not None:
-            self.array = np.empty((capacity, *row_shape), dtype)
+        if start is not None:
+            self.array = np.empty((capacity, *start.shape[1:]), kind.dtype)
+            self.array[: len(start)] = start
 
     def write(self, place: int, value: Any) -> None:
         """Set a row; the first one determines the shape of all.
@@ -119,6 +120,23 @@ class WrittenRows:
         if self.array is None:
             return np.empty((length, *(row_shape or ())), self._dtype)
         return self.array if length == len(self.array) else self.array[:length].copy()
+
+
+def has_rows(kind: Any) -> bool:
+    """Return whether arrays of values of this type can be states and outputs."""
+    return isinstance(kind, TensorType) or hasattr(kind, "written_rows")
+
+
+def array_type(kind: Any, shape: Sequence[int | None]) -> Any:
+    """Return the type of arrays of this shape, on the host or on a device as those of ``kind``."""
+    is_tensor = isinstance(kind, TensorType)
+    return TensorType(kind.dtype, shape) if is_tensor else replace(kind, shape=shape)
+
+
+def written_rows(name: str, kind: Any, capacity: int, start: Any = None) -> Any:
+    """Return what the rows of a state or an output are written to; see ``WrittenRows``."""
+    new = WrittenRows if isinstance(kind, TensorType) else kind.written_rows
+    return new(name, kind, capacity, start)
 
 
 @dataclass

@@ -19,6 +19,54 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.shapes.shape import shape_tuple
 
+#: Variables for the unknown lengths of a graph's inputs, by input and axis, and the shape of each
+#: output: ints, or expressions of these variables and of the inputs; None: unknown.
+GraphLengths = tuple[dict[tuple[int, int], Variable], list[Any]]
+
+
+def lengths_in(graph: ClosedGraph) -> GraphLengths:
+    """Return the lengths of a graph's outputs as expressions of those of its inputs."""
+    leaves: dict[tuple[int, int], Variable] = {}
+    known: dict[Variable, Any] = {}
+    for i, x in enumerate(graph.inputs):
+        known[x] = None
+        if isinstance(x.type, TensorType):
+            unknown = [a for a, n in enumerate(x.type.shape) if n is None]
+            leaves.update(((i, a), TensorType("int64", ())(f"{x}.shape[{a}]")) for a in unknown)
+            known[x] = tuple(leaves.get((i, a), n) for a, n in enumerate(x.type.shape))
+    for node in toposort(graph.outputs):
+        given = [known[x] if x in known else _own_shape(x) for x in node.inputs]
+        try:
+            inferred: Sequence[Any] = node.op.infer_shape(node, given)
+        except NotImplementedError:
+            inferred = [_own_shape(y) for y in node.outputs]
+        known.update(zip(node.outputs, inferred, strict=True))
+    return leaves, [known[y] if y in known else _own_shape(y) for y in graph.outputs]
+
+
+def shapes_through(
+    graph: ClosedGraph, known: GraphLengths, inputs: Sequence[Any], shapes: Sequence[Any]
+) -> list[Any]:
+    """Return the shapes of a graph's outputs, given the values and shapes of its inputs.
+
+    Parameters
+    ----------
+    graph : ClosedGraph
+    known : GraphLengths
+        ``lengths_in(graph)``.
+    inputs : sequence of Variable
+        In the place of the graph's inputs.
+    shapes : sequence of tuple
+    """
+    leaves, lengths = known
+    pairs: dict[Variable, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    given: dict[Variable, Any] = {leaf: shapes[i][a] for (i, a), leaf in leaves.items()}
+    pairs.update((x, as_tensor_variable(n, dtype="int64")) for x, n in given.items())
+    symbolic = [n for shape in lengths for n in shape or () if isinstance(n, Variable)]
+    found = dict(zip(symbolic, rebuild(symbolic, pairs, False, only_changed=False), strict=True))
+    found.update(given)
+    return [None if shape is None else tuple(found.get(n, n) for n in shape) for shape in lengths]
+
 
 @record
 class GraphOp(Op):
@@ -98,40 +146,11 @@ class GraphOp(Op):
         return [x for x in graph_inputs(self.graph.outputs) if isinstance(x, Constant)]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        leaves, lengths = self._shape_graph
-        pairs: dict[Variable, Any] = dict(zip(self.graph.inputs, node.inputs, strict=True))
-        given: dict[Variable, Any] = {leaf: shapes[i][a] for (i, a), leaf in leaves.items()}
-        pairs.update((x, as_tensor_variable(n, dtype="int64")) for x, n in given.items())
-        symbolic = [n for shape in lengths for n in shape or () if isinstance(n, Variable)]
-        found = dict(
-            zip(symbolic, rebuild(symbolic, pairs, False, only_changed=False), strict=True)
-        )
-        found.update(given)
-        return [
-            None if shape is None else tuple(found.get(n, n) for n in shape) for shape in lengths
-        ]
+        return shapes_through(self.graph, self._lengths, node.inputs, shapes)
 
     @cached_property
-    def _shape_graph(self) -> tuple[dict[tuple[int, int], Variable], list[Any]]:
-        """Variables for the unknown lengths of the inputs, by input and axis, and the shape of each
-        output: int, or an expression of these variables and of the inputs.
-        """
-        leaves: dict[tuple[int, int], Variable] = {}
-        known: dict[Variable, Any] = {}
-        for i, x in enumerate(self.graph.inputs):
-            known[x] = None
-            if isinstance(x.type, TensorType):
-                unknown = [a for a, n in enumerate(x.type.shape) if n is None]
-                leaves.update(((i, a), TensorType("int64", ())(f"{x}.shape[{a}]")) for a in unknown)
-                known[x] = tuple(leaves.get((i, a), n) for a, n in enumerate(x.type.shape))
-        for node in toposort(self.graph.outputs):
-            given = [known[x] if x in known else _own_shape(x) for x in node.inputs]
-            try:
-                inferred: Sequence[Any] = node.op.infer_shape(node, given)
-            except NotImplementedError:
-                inferred = [_own_shape(y) for y in node.outputs]
-            known.update(zip(node.outputs, inferred, strict=True))
-        return leaves, [known[y] if y in known else _own_shape(y) for y in self.graph.outputs]
+    def _lengths(self) -> GraphLengths:
+        return lengths_in(self.graph)
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return self.graph.connection
