@@ -39,6 +39,7 @@ from symcomp.rewrite.stabilize.powers import POWER_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
 from symcomp.rewrite.stabilize.rational import RATIONAL_RULES
 from symcomp.rewrite.stabilize.reference_class import REFERENCE_RULES
+from symcomp.rewrite.stabilize.remainders import REMAINDER_RULES
 from symcomp.rewrite.stabilize.sums import SUM_RULES
 from symcomp.rewrite.trace import Firing, PhaseReport, Trace
 from symcomp.rewrite.unsafe import UNSAFE
@@ -59,6 +60,7 @@ STABILIZE = RuleSet(
         *LINALG_RULES,
         *SUM_RULES,
         *DIFFERENCE_RULES,
+        *REMAINDER_RULES,
         *GAMMA_RULES,
         *NORM_RULES,
         *POWER_NORM_RULES,

@@ -7,24 +7,24 @@ from functools import partial
 from typing import Any
 
 from symcomp.core.node import Apply
-from symcomp.ops.elementwise import over_argument as over
-from symcomp.ops.elementwise.scalar_stable import (
-    exp_moment,
-    one_minus_cos_over_square,
-    spherical_jn,
-)
-from symcomp.rewrite.rule import RuleSet, rule
+from symcomp.ops.elementwise.scalar_stable import one_minus_cos_over_square, spherical_jn
+from symcomp.ops.elementwise.series_remainder import FUNCTIONS, series_remainder
+from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import Product, as_product, as_sum, call
 
 # f(x) / x^n by a function of its own, with its limit at 0.
 QUOTIENTS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "sin": (1, lambda x: spherical_jn(0, x)),
-    "expm1": (1, lambda x: exp_moment(0, x)),
+    "expm1": (1, partial(series_remainder, "exp", 1, 1)),
     "one_minus_cos": (2, one_minus_cos_over_square),
     "sqrt1pm1": (1, lambda x: 1 / (1 + call("sqrt", 1 + x))),
     "hypotm1": (2, lambda x: 1 / (1 + call("hypot", x, 1.0))),
-    "log1p_square": (2, lambda x: over.over_argument("log1p", 0, call("sqr", x))),
-    **{name: (1, partial(over.over_argument, name, 0)) for name in over.FUNCTIONS},
+    "log1p_square": (2, lambda x: series_remainder("log1p", 1, 1, call("sqr", x))),
+    **{
+        name: (1, partial(series_remainder, name, 1, 1))
+        for name in FUNCTIONS
+        if name not in ("exp", "sin", "cos", "cosh")
+    },
 }
 # Bounded or nearly bounded functions: x f(x y) / x = y q(x y) would lose their value where x y
 # overflows.
@@ -39,10 +39,12 @@ NAN_AT_INFINITY = frozenset({"sin", "tan", "arctanh", "arcsin", "one_minus_cos"}
     why="0 / 0 has a limit here, and near it the quotient has an exact function",
 )  # fmt: skip
 def over_argument(node: Apply, graph: Any) -> Any:
-    """sin(a x) / x -> a spherical_jn(0, a x);  expm1(a x) / x -> a exp_moment(0, a x);
+    """sin(a x) / x -> a spherical_jn(0, a x);
+    expm1(a x) / x -> a series_remainder{exp, 1, 1}(a x);
     one_minus_cos(a x) / x^2 -> a^2 one_minus_cos_over_square(a x);  likewise for others that vanish
     at 0, for their powers, and for x / f(a x);  x / expm1(a x) -> x_over_expm1(a x) / a;
-    sin(x) / tanh(x) -> spherical_jn(0, x) / over_argument(x), and other ratios of two
+    series_remainder{exp, 2, 0}(x) / x -> series_remainder{exp, 2, 1}(x);
+    sin(x) / tanh(x) -> spherical_jn(0, x) / series_remainder{tanh, 1, 1}(x), and other ratios
     """
     p = as_product(node.outputs[0])
     vanishing = [
@@ -59,12 +61,31 @@ def over_argument(node: Apply, graph: Any) -> Any:
                 a, x = found
                 rest = p.without(f, x)
                 return Product(rest.coefficient / a, rest.factors).times(call("x_over_expm1", y))
+    if (remainder := _remainder_over_power(p)) is not None:
+        return remainder
     for f, e, name, y in vanishing:
         left = _without(p, f, e * QUOTIENTS[name][0], y)
         if left is not None and not (_grows(p, left) and name in SLOW):
             quotient = QUOTIENTS[name][1](y)
             return _times(left, {quotient: e})
     return _ratio(p, vanishing)
+
+
+def _remainder_over_power(p: Product) -> Any:
+    """Rewrite series_remainder{name, terms, k}(y) / y^n -> series_remainder{name, terms, k + n}(y),
+    and powers of it.
+    """
+    for f, e in p.factors.items():
+        node = elementwise(f, "series_remainder")
+        if node is None or not float(e).is_integer():
+            continue
+        name, terms, power, n = node.op.scalar.parameters
+        y = node.inputs[0]
+        for more in range(0 if n else terms - power, 0, -1):
+            left = _without(p, f, e * more, y)
+            if left is not None and (more == 1 or not _grows(p, left)):
+                return _times(left, {series_remainder(name, terms, power + more, y): e})
+    return None
 
 
 def _multiple_of_factor(p: Product, y: Any) -> tuple[float, Any] | None:

@@ -113,11 +113,6 @@ hypot_minus = view_rule(
 )  # fmt: skip
 
 
-log1p_minus = view_rule(
-    "log1p_minus", f.log1p(x) - x, f.log1p_minus(x), why="log(1 + x) and x agree to first order"
-)
-
-
 @rule(*SUMS, why="sqrt(x) - sqrt(y) = (x - y) / (sqrt(x) + sqrt(y))", needs_in_view=["sqrt"])
 def sqrt_difference(node: Apply, graph: Any) -> Any:
     """c sqrt(x + a) - c sqrt(x) -> c sqrt(a) sqrt1p_minus_sqrt(x / a);
@@ -250,7 +245,6 @@ SUM_RULES = RuleSet(
     [
         expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared, one_minus_cos,
         compoundm1, hyperbolic, cosh_minus_one, sqrt1pm1, hypot_minus, sqrt_difference,
-        square_difference, log1p_minus,
-        variance_of_moments, centered_twice,
+        square_difference, variance_of_moments, centered_twice,
     ]
 )  # fmt: skip

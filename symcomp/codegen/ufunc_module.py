@@ -16,10 +16,9 @@ from symcomp.ops.nnet import functions as _nnet  # noqa: F401 - its rows
 
 MODULE = "symcomp.ops._compiled_ufuncs"
 FLOATS = ("float16", "float32", "float64")
-# The arguments of functions of ``extended.h`` whose rows have parameters, which come first.
+# The arguments of functions of the wider type whose rows have parameters, which come first.
 WITH_PARAMETERS = {
-    "exp_moment": ("(int)x", "(WIDER)y"),
-    "over_argument": ("(int)x", "(int)y", "(WIDER)w"),
+    "series_remainder": ("(int)x", "(int)y", "(int)w", "(int)v", "(WIDER)u"),
     "spherical_jn": ("(int)x", "(WIDER)y"),
 }
 _INCLUDES = "\n".join(
@@ -60,7 +59,7 @@ def _loop(name: str, dtype: str) -> str:
 
 
 def _value(name: str, dtype: str) -> str:
-    """Return the C expression of a row, of numbers x, y, w and v."""
+    """Return the C expression of a row, of numbers x, y, w, v and u."""
     if name in WITH_PARAMETERS:
         arguments = ", ".join(WITH_PARAMETERS[name])
         return converted(f"e_{name}({arguments})", "float64", dtype)

@@ -11,7 +11,6 @@ from symcomp.ops.control.conditions import Assert, assert_op
 from symcomp.ops.control.debugging import *
 from symcomp.ops.convert import NoneConst, as_tensor_variable, constant
 from symcomp.ops.elementwise.elemwise import Elemwise
-from symcomp.ops.elementwise.over_argument import *
 from symcomp.ops.elementwise.scalar_differences import *
 from symcomp.ops.elementwise.scalar_error import *
 from symcomp.ops.elementwise.scalar_gamma import *
@@ -23,6 +22,7 @@ from symcomp.ops.elementwise.scalar_products import *
 from symcomp.ops.elementwise.scalar_special import *
 from symcomp.ops.elementwise.scalar_stable import *
 from symcomp.ops.elementwise.scalar_trigonometry import *
+from symcomp.ops.elementwise.series_remainder import *
 from symcomp.ops.indexing.diagonal import *
 from symcomp.ops.indexing.diagonals import *
 from symcomp.ops.indexing.gather import *

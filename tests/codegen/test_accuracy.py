@@ -25,7 +25,6 @@ REFERENCES = {
     "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x), "ndtr": mpmath.ncdf,
     "log_erfc": lambda x: mpmath.log(mpmath.erfc(x)),
     "log_ndtr": lambda x: mpmath.log(mpmath.ncdf(x)),
-    "log1p_minus": lambda x: mpmath.log1p(x) - x,
 }  # fmt: skip
 # Each of their steps rounds, so that results are within 3 units.
 THREE = {"softplus", "erfcx", "ndtr", "log_erfc", "log_ndtr"}
@@ -36,7 +35,6 @@ RANGES = {
     "arcsin": (-1, 1), "arccos": (-1, 1), "arctanh": (-1, 1), "arccosh": (1, np.inf),
     "erfc": (-5, 9), "cosh": (-88, 88), "sinh": (-88, 88),
     "erfcx": (-9, 40), "ndtr": (-12, 9), "log_erfc": (-5, 9), "log_ndtr": (-12, 7),
-    "log1p_minus": (-1, np.inf),
 }  # fmt: skip
 
 

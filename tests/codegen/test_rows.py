@@ -56,13 +56,15 @@ def families():
         if name == "cast":
             for dtype in REAL:
                 yield make(dtype)
-        elif name == "exp_moment":
-            yield from (make(n) for n in range(4))
         elif name == "spherical_jn":
             yield from (make(n) for n in (0, 1, 3))
-        elif name == "over_argument":
-            yield from (make(function, n) for function in ("sinh", "tan", "log1p") for n in (0, 2))
-            yield from (make(function, 1) for function in ("arctan", "arcsinh", "arcsin", "erf"))
+        elif name == "series_remainder":
+            yield from (make("exp", 1, 1, n) for n in range(4))
+            yield from (make(function, 1, 1, n) for function in ("sinh", "tan") for n in (0, 2))
+            yield from (make(function, 1, 1, 1) for function in ("arctan", "arcsin", "erf"))
+            yield from (make(function, 2, 0, 0) for function in ("exp", "log1p", "cosh"))
+            yield from (make(function, 3, 3, 1) for function in ("sin", "tanh", "arcsinh"))
+            yield from (make(function, 4, 2, 0) for function in ("cos", "arctanh"))
         elif name == "scaled_product":
             yield from (make(*sizes) for sizes in ((1, 2, 2), (1, 0, 3), (2, 1, 1)))
         else:

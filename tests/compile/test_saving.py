@@ -258,9 +258,15 @@ HOSTILE = [
     ),
     (
         lambda t: t["graph"]["nodes"][0]["op"]["fields"].update(
-            scalar={"scalar": "exp_moment", "parameters": [{"int": "9" * 40}]}
+            scalar={"scalar": "spherical_jn", "parameters": [{"int": "9" * 40}]}
         ),
-        "no parameters of exp_moment",
+        "no parameters of spherical_jn",
+    ),
+    (
+        lambda t: t["graph"]["nodes"][0]["op"]["fields"].update(
+            scalar={"scalar": "series_remainder", "parameters": ["gamma", 1, 1, 0]}
+        ),
+        "no parameters of series_remainder",
     ),
     (
         lambda t: t["graph"]["nodes"][0]["op"]["fields"].update(inplace={"int": "9" * 6000}),

@@ -12,7 +12,7 @@ import symcomp.tensor as T
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
-from symcomp.ops.elementwise.over_argument import FUNCTIONS
+from symcomp.ops.elementwise.series_remainder import FUNCTIONS
 from symcomp.tests.gpu.running import DEVICE, check, ops_on_device
 
 OF_ONE = (
@@ -84,13 +84,13 @@ def test_gradients_and_fusion(emu: Emulator) -> None:
     check([x, y], [loss, *symcomp.grad(loss, [x, y])], values, 16)
 
 
-# In units of the largest result: derivatives lose some of the digits that a wider type has more.
-IN_DOUBLE = [("log1p_minus", (), 16), ("exp_moment_ratio", (), 16)]
-IN_DOUBLE += [(name, (n,), 8) for name in ("exp_moment", "spherical_jn") for n in (0, 1, 2)]
+# In units of the largest result: subtracted terms, and derivatives, lose some of the digits that a
+# wider type has more.
+IN_DOUBLE = [("exp_moment_ratio", (), 16), *(("spherical_jn", (n,), 8) for n in (0, 1, 2))]
 IN_DOUBLE += [
-    ("over_argument", (name, n), units)
+    ("series_remainder", (name, terms, power, n), 4 ** (terms + n))
     for name in FUNCTIONS
-    for n, units in ((0, 4), (1, 64), (2, 256))
+    for terms, power, n in ((1, 1, 0), (1, 1, 1), (1, 1, 2), (3, 0, 0), (3, 3, 0), (3, 2, 1))
 ]
 
 

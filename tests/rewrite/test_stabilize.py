@@ -8,6 +8,7 @@ import pytest
 import symcomp.tensor as T
 from symcomp.compile.mode import Mode
 from symcomp.core.graph import FunctionGraph
+from symcomp.ops.elementwise.series_remainder import series_remainder
 from symcomp.ops.nnet.entropy import NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSumExp
 from symcomp.ops.nnet.weighted_mean import WeightedMean
@@ -58,7 +59,21 @@ CASES = [
     case("square_difference", lambda x, y: x**2 - y**2, (SIGNED, Y), "square_difference"),
     case("square_difference", lambda x: T.sqr(x) - 4.0, (SIGNED,), "square_difference",
          note="number"),
-    case("log1p_minus", lambda x: T.log1p(x) - x, (X,), "log1p_minus", rtol=1e-8),
+    case("series_remainder_of_sum", lambda x: T.log1p(x) - x, (X,), "series_remainder", rtol=1e-8),
+    case("series_remainder_of_sum", lambda x: 3 * x - 3 * T.sin(x), (SIGNED,),
+         "mul series_remainder", rtol=1e-8, note="sin"),
+    case("series_remainder_of_sum", lambda x: T.exp(2 * x) - 2 * x - 1, (SIGNED,),
+         "mul series_remainder", rtol=1e-8, note="constant"),
+    case("series_remainder_of_sum", lambda x: 2 * T.sqr(T.sinh(x / 2)) - x**2 / 2, (SIGNED,),
+         "series_remainder", rtol=1e-8, note="cosh"),
+    case("series_remainder_of_sum", lambda x, y: T.tanh(x * y) - y * x + x**3, (X, SIGNED),
+         "add mul pow series_remainder", rtol=1e-8, note="more terms"),
+    case("series_remainder_of_sum", lambda x, y: call("one_minus_cos", y) - T.expm1(x) + x,
+         (SIGNED, Y), "one_minus_cos series_remainder sub", rtol=1e-8, note="one of two"),
+    case("squares_near_0", lambda x: call("square_difference", T.arctan(x), x), (SIGNED,),
+         "add arctan mul series_remainder", rtol=1e-8),
+    case("over_argument", lambda x: series_remainder("exp", 2, 0, x) / x**3, (SIGNED,),
+         "series_remainder true_div", rtol=1e-8, note="remainder"),
     case("variance_of_moments", lambda x: T.mean(x**2, axis=1) - T.mean(x, axis=1) ** 2, (MEANS,),
          "Variance", static="full"),
     case("variance_of_moments", lambda x: T.mean(x**2) - T.mean(x) ** 2, (MEANS,), "Variance",
@@ -136,7 +151,7 @@ CASES = [
          (M,), "LogSoftmax mul", checks_shapes=False, note="multiple"),
     case("xlogx", lambda x: 3.0 * x * T.log(x), (X,), "mul xlogx"),
     case("over_argument", lambda x: T.sin(x) / x, (SIGNED,), "spherical_jn"),
-    case("over_argument", lambda x: T.expm1(2 * x) / x, (SIGNED,), "exp_moment mul mul",
+    case("over_argument", lambda x: T.expm1(2 * x) / x, (SIGNED,), "mul mul series_remainder",
          note="expm1"),
     case("over_argument", lambda x: call("one_minus_cos", x) / x**2, (SIGNED,),
          "one_minus_cos_over_square", note="cos"),
@@ -212,14 +227,14 @@ CASES = [
     case("sqrt1pm1", lambda x: T.sqrt(1 + x) - 1, (X,), "sqrt1pm1"),
     case("hypot_minus", lambda x, y: T.hypot(x, y) - x, (SIGNED, Y), "hypot_minus"),
     case("hypot_minus", lambda x: 2 - 2 * T.hypot(1, x), (SIGNED,), "hypotm1 mul", note="one"),
-    case("over_argument", lambda x: T.tanh(2 * x) / x, (SIGNED,), "mul mul over_argument",
+    case("over_argument", lambda x: T.tanh(2 * x) / x, (SIGNED,), "mul mul series_remainder",
          note="tanh"),
-    case("over_argument", lambda x: x / T.log1p(x), (X,), "over_argument reciprocal",
+    case("over_argument", lambda x: x / T.log1p(x), (X,), "reciprocal series_remainder",
          note="over log1p"),
     case("over_argument", lambda x: T.sin(x**2) / x**2, (SIGNED,), "pow spherical_jn",
          note="of a square"),
     case("over_argument", lambda x: T.sin(x) / T.tanh(x),
-         (SIGNED,), "over_argument spherical_jn true_div", note="ratio"),
+         (SIGNED,), "series_remainder spherical_jn true_div", note="ratio"),
     case("rational_difference", lambda x: 1 / x - 1 / (x + 1), (X,), "add mul reciprocal"),
     case("rational_difference", lambda x: 1 - x / (1 + x),
          (X,), "add reciprocal", note="complement"),

@@ -16,6 +16,7 @@ from symcomp.codegen.printers.c_file import (
     header,
     pair_functions,
     special_functions,
+    wider_functions,
 )
 from symcomp.codegen.printers.c_text import Add, Lines, index_text
 from symcomp.core.record import record
@@ -205,5 +206,5 @@ def _functions() -> str:
 @cache
 def _more_functions() -> tuple[str, ...]:
     """Return longer texts, which need those functions: the gamma and the error functions."""
-    extended = header("functions/extended.h")
-    return "\n".join(gamma_functions()), "\n".join([*special_functions(), extended])
+    special = [*special_functions(), *wider_functions()]
+    return "\n".join(gamma_functions()), "\n".join(special)

@@ -1,8 +1,8 @@
 """Transcendental functions in C: for each row, the type of its arguments and its C expression.
 
 Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h`,
-`gamma_ratios.h` and `incomplete_gamma.h`, with e_ of `special.h` and `extended.h`, with d_ of
-`differences.h`; the others are C's own, or of `stable.h`.
+`gamma_ratios.h` and `incomplete_gamma.h`, with e_ of `special.h`, `extended.h` and
+`series_remainders.h`, with d_ of `differences.h`; the others are C's own, or of `stable.h`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DIFFERENCES_OF_TWO = (
     "expm1_ratio", "exp_over_expm1", "exp_of_sum_rest", "product_rest",
 )  # fmt: skip
 _SPECIAL = (
-    "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "log1p_minus", "exp_moment_ratio",
+    "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "exp_moment_ratio",
 )  # fmt: skip
 _SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow", "powm1")
 _GAMMA = ("gamma", "gammaln", "log_of_gamma", "psi", "tri_gamma")

@@ -339,10 +339,16 @@ def _in_wider(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str)
     return converted(f"e_{row.name}({', '.join(arguments)})", "float64", dtype)
 
 
-def _over_argument(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
-    function, n = row.parameters
-    text = f"e_over_argument(OVER_{function.upper()}, {n}, {_widened(names[0], dtypes[0])})"
-    return converted(text, "float64", dtype)
+def _series_remainder(
+    row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str
+) -> str:
+    function, *numbers = row.parameters
+    if row.parameters == ("exp", 2, 0, 0):
+        # In divergences of normal distributions: vectorized.
+        text = f"r_expm1_minus{_suffix(dtype)}({converted(names[0], dtypes[0], dtype)})"
+        return converted(text, "float64" if dtype == "float64" else "float32", dtype)
+    arguments = [f"SERIES_{function.upper()}", *map(str, numbers), _widened(names[0], dtypes[0])]
+    return converted(f"e_series_remainder({', '.join(arguments)})", "float64", dtype)
 
 
 def _widened(name: str, dtype: str) -> str:
@@ -370,7 +376,7 @@ def _suffix(dtype: str) -> str:
 
 _SPECIAL = {
     "cast": _cast, "add": _add, "switch": _switch, "guarded": _guarded, "clip": _clip,
-    "complex": _complex, "exp_moment": _in_wider, "scaled_product": _scaled_product,
-    "over_argument": _over_argument,
+    "complex": _complex, "scaled_product": _scaled_product,
+    "series_remainder": _series_remainder,
     "compound": _in_wider, "compoundm1": _in_wider, "spherical_jn": _in_wider,
 }  # fmt: skip

@@ -41,6 +41,7 @@ _OF_FUNCTIONS = (
     *_OF_GAMMA_FUNCTIONS,
     "functions/special.h",
     "functions/extended.h",
+    "functions/series_remainders.h",
     "loops/kept_arrays.h",
     "loops/log_reduction.h",
 )
@@ -94,7 +95,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     parts += pair_functions() if of_gamma or of_special else []
     parts += gamma_functions() if of_gamma else []
     if of_special:
-        parts += [*special_functions(), header("functions/extended.h")]
+        parts += [*special_functions(), *wider_functions()]
     parts += [header("loops/kept_arrays.h")]
     if any("scatter_" in text for text in sources):
         parts += [header("loops/scatter.h")]
@@ -126,9 +127,14 @@ def functions_of_rows() -> str:
             *pair_functions(),
             *gamma_functions(),
             *special_functions(),
-            header("functions/extended.h"),
+            *wider_functions(),
         )
     )
+
+
+def wider_functions() -> list[str]:
+    """Return the text of functions that need the wider type."""
+    return [header("functions/extended.h"), header("functions/series_remainders.h")]
 
 
 def pair_functions() -> list[str]:

@@ -30,6 +30,7 @@ from symcomp.core.sparse_values import is_sparse_value, places_of
 from symcomp.errors import LoadError, SaveError, ShapeError
 from symcomp.lazy import lazy_module
 from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
+from symcomp.ops.elementwise.series_remainder import FUNCTIONS
 from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
 from symcomp.ops.indexing.index_pattern import Slice
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduction
@@ -335,13 +336,18 @@ def mode_from(text: Any) -> Mode:
 
 
 def _row(name: Any, parameters: list[Any]) -> ScalarOp:
-    """Return a scalar function; the parameters of families are names of dtypes and small numbers.
+    """Return a scalar function; the parameters of families are names of dtypes and of functions,
+    and small numbers.
     """
     if name == "cast":
         (dtype,) = parameters
         if dtypes.canonical(_string(dtype)) != dtype:
             raise LoadError(f"{_short(dtype)} is no dtype")
-    elif any(type(n) is not int or not 0 <= n <= LARGEST_PARAMETER for n in parameters):
+        return ROWS[name](dtype)
+    numbers = parameters
+    if name == "series_remainder" and parameters and parameters[0] in FUNCTIONS:
+        numbers = parameters[1:]
+    if any(type(n) is not int or not 0 <= n <= LARGEST_PARAMETER for n in numbers):
         raise LoadError(f"{_short(parameters)} are no parameters of {name}")
     return ROWS[name](*parameters)
 

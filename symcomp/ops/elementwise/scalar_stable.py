@@ -16,8 +16,17 @@ from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scalar
 from symcomp.ops.elementwise.scalar_logic import eq, logical_or, lt, switch
 from symcomp.ops.elementwise.scalar_logistic import xlogy
-from symcomp.ops.elementwise.scalar_math import abs_, log, log1p, lowered_power, sqr, sqrt
+from symcomp.ops.elementwise.scalar_math import (
+    abs_,
+    log,
+    log1p,
+    lowered_power,
+    sqr,
+    sqrt,
+    true_div,
+)
 from symcomp.ops.elementwise.scalar_trigonometry import hypot, sin, tanh
+from symcomp.ops.elementwise.series_remainder import series_remainder
 
 
 def _row(name: str, x: str, doc: str, *d: Any, public: bool = False) -> Any:
@@ -42,12 +51,6 @@ log_div = _row(
 log_of_pow = _row(
     "log_of_pow", "x y", "log(x ** y), where x ** y over- or underflows, too.",
     lambda x, y, z, g: g * y / x, lambda x, y, z, g: g * log(x),
-)  # fmt: skip
-
-
-log1p_minus = _row(
-    "log1p_minus", "x", "log(1 + x) - x.",
-    lambda x, z, g: -g * x / (1 + x),
 )  # fmt: skip
 
 # ----- exponentials
@@ -87,35 +90,16 @@ exp_of_sum = _row(
 )  # fmt: skip
 
 
-def _exp_moment_row(n: int) -> ScalarOp:
-    """Make the row of the integral of t^n exp(x t) over t from 0 to 1: the n-th derivative of
-    (exp(x) - 1) / x.
-    """
-
-    def derivative(x: Any, z: Any, g: Any) -> Any:
-        return g * exp_moment(n + 1, x)
-
-    compute = CompiledFunction("exp_moment", n)
-    return ScalarOp("exp_moment", 1, compute, real_float_rule, (derivative,), parameters=(n,))
-
-
-ROWS["exp_moment"] = _exp_moment_row
-
-
-def exp_moment(n: int, x: Any) -> TensorVariable:
-    """Integrate t^n exp(x t) over t from 0 to 1; ``(exp(x) - 1) / x`` for n = 0."""
-    return Elemwise(_exp_moment_row(n))(x)
-
-
 exp_moment_ratio = _row(
-    "exp_moment_ratio", "x", "exp_moment(1, x) / exp_moment(0, x), also where these overflow.",
+    "exp_moment_ratio", "x", "The derivative of log((exp(x) - 1) / x), also where that overflows.",
     lambda x, z, g: g * _exp_moment_spread(-abs_(x)),
 )  # fmt: skip
 
 
 def _exp_moment_spread(a: Any) -> TensorVariable:
     """Compute the derivative of exp_moment_ratio, which is even, for a <= 0."""
-    return exp_moment(2, a) / exp_moment(0, a) - sqr(exp_moment_ratio(a))
+    moments = (series_remainder("exp", 1, 1, a, n) for n in (2, 0))
+    return true_div(*moments) - sqr(exp_moment_ratio(a))
 
 
 x_over_expm1 = _row(

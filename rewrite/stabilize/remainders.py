@@ -1,0 +1,141 @@
+"""Functions from which the first terms of their series are subtracted: exp(x) - 1 - x, x - sin(x),
+sin(x) / x - 1 ...
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.ops.elementwise.series_remainder import (
+    COEFFICIENTS,
+    MOST_TERMS,
+    series_remainder,
+)
+from symcomp.rewrite.rule import RuleSet, elementwise, rule
+from symcomp.rewrite.views import SUMS, Sum, argument, as_product, as_sum, call, scaled, sum_of
+
+# Rows by the function of series_remainder, the terms that it lacks, the power that divides it, and
+# a factor.
+SERIES: dict[str, tuple[str, int, int, float]] = {
+    "exp": ("exp", 0, 0, 1.0), "cos": ("cos", 0, 0, 1.0), "cosh": ("cosh", 0, 0, 1.0),
+    "expm1": ("exp", 1, 0, 1.0), "one_minus_cos": ("cos", 2, 0, -1.0),
+    "one_minus_cos_over_square": ("cos", 2, 2, -1.0),
+    **{
+        name: (name, 1, 0, 1.0)
+        for name in COEFFICIENTS
+        if name not in ("exp", "cos", "cosh", "erf")
+    },
+}  # fmt: skip
+ROWS_WITH_SERIES = [*SERIES, "sqr", "spherical_jn", "series_remainder"]
+
+
+@rule(
+    *SUMS, needs_in_view=ROWS_WITH_SERIES,
+    why="near 0 a function and the first terms of its series are nearly equal",
+)  # fmt: skip
+def series_remainder_of_sum(node: Apply, graph: Any) -> Any:
+    """exp(x) - 1 - x -> series_remainder{exp, 2, 0}(x);  x - sin(x) -> -series_remainder{sin, 3,
+    0}(x);  1 - sin(x) / x -> -series_remainder{sin, 3, 1}(x);  likewise for others that have a
+    series, their multiples, and more terms
+    """
+    out = node.outputs[0]
+    if not dtypes.is_float(out.dtype):
+        return None
+    s = as_sum(out)
+    if len(s.terms) + bool(s.constant) < 2:
+        return None
+    for term, c in s.pairs():
+        found = _with_series(term)
+        if found is None:
+            continue
+        name, terms, power, factor, y = found
+        rest = Sum(s.constant, {t: k for t, k in s.terms.items() if t is not term})
+        left, more = _without_terms(rest, c * factor, name, terms, power, y)
+        if more > terms:
+            new = series_remainder(name, more, power, y)
+            return sum_of(left.constant, [*left.pairs(), (new, c * factor)], out)
+    return None
+
+
+def _with_series(x: Any) -> tuple[str, int, int, float, Any] | None:
+    """Return (function, terms, power, factor, argument) if ``x`` is the factor times that."""
+    if (node := elementwise(x, *SERIES)) is not None:
+        return *SERIES[node.op.scalar.name], node.inputs[0]
+    if (node := elementwise(x, "series_remainder")) is not None:
+        name, terms, power, n = node.op.scalar.parameters
+        return None if n else (name, terms, power, 1.0, node.inputs[0])
+    if (node := elementwise(x, "spherical_jn")) is not None:
+        first = node.op.scalar.parameters == (0,)
+        return ("sin", 1, 1, 1.0, node.inputs[0]) if first else None
+    half = argument(argument(x, "sqr"), "sinh") if elementwise(x, "sqr") else None
+    return None if half is None else ("cosh", 2, 0, 0.5, scaled(2.0, half))
+
+
+def _without_terms(
+    s: Sum, c: float, name: str, terms: int, power: int, y: Any
+) -> tuple[Sum, int]:
+    """Return the sum without the next terms of the series of -c f(y) / y^power, and the number of
+    terms that the function lacks then: ``terms`` if the sum has none of them.
+    """
+    start = terms
+    for k in range(terms, MOST_TERMS):
+        coefficient = COEFFICIENTS[name][k]
+        if not coefficient:
+            continue
+        left = _minus(s, c * coefficient, k - power, y)
+        if left is None:
+            break
+        s, terms = left, k + 1
+    while terms < MOST_TERMS and not COEFFICIENTS[name][terms]:
+        terms += 1
+    # Other rows and rules are there for functions that lack only their value at 0.
+    return s, start if start == 0 and terms <= (1 if name == "exp" else 2) else terms
+
+
+def _minus(s: Sum, c: float, exponent: int, y: Any) -> Sum | None:
+    """Return the sum without its term -c y^exponent; None if it has none."""
+    if exponent == 0:
+        return Sum(0.0, s.terms) if s.constant == -c else None
+    parts = as_sum(y)
+    if exponent == 1 and len(parts.terms) > 1:
+        return None if parts.constant else _dropped(s, parts.times(-c).terms)
+    p = as_product(y)
+    powers = {f: e * exponent for f, e in p.factors.items()}
+    for t in s.terms:
+        q = as_product(t)
+        if q.factors == powers and q.coefficient:
+            return _dropped(s, {t: -c * p.coefficient**exponent / q.coefficient})
+    return None
+
+
+def _dropped(s: Sum, terms: dict[Any, float]) -> Sum | None:
+    """Return the sum without these terms; None if it does not have them."""
+    for t, c in terms.items():
+        near = 2.0 * float(np.finfo(t.dtype).eps)
+        if not math.isclose(s.terms.get(t, 0.0), c, rel_tol=near):
+            return None
+    return Sum(s.constant, {t: c for t, c in s.terms.items() if t not in terms})
+
+
+@rule("square_difference", why="x^2 - f(x)^2 = (x - f(x)) (x + f(x))")
+def squares_near_0(node: Apply, graph: Any) -> Any:
+    """square_difference(x, sin(x)) -> -series_remainder{sin, 3, 0}(x) * (x + sin(x)), likewise for
+    others whose series begins with x
+    """
+    x, y = node.inputs
+    for one, other, sign in ((x, y, -1.0), (y, x, 1.0)):
+        found = elementwise(other, *SERIES)
+        if found is None or found.inputs[0] is not one:
+            continue
+        name, terms, power, factor = SERIES[found.op.scalar.name]
+        if (terms, power, factor) == (1, 0, 1.0):
+            return scaled(sign, series_remainder(name, 2, 0, one) * call("add", x, y))
+    return None
+
+
+REMAINDER_RULES = RuleSet([series_remainder_of_sum, squares_near_0])
