@@ -17,7 +17,7 @@ from typing import Any
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
-from symcomp.rewrite.views import call, number, scaled
+from symcomp.rewrite.views import as_sum, call, is_power_of_two, number, scaled
 
 # Longer products are not changed.
 MOST_FACTORS = 8
@@ -135,6 +135,26 @@ def root_in_range(node: Apply, graph: Any) -> Any:
     return scaled(math.sqrt(factors.number), root)
 
 
+@rule(
+    "exp", why="the rounding error of a large exponent is a large one of the exponential",
+    from_above=True, needs=["sqr", "neg", "mul", "true_div"],
+)  # fmt: skip
+def exponential_of_square(node: Apply, graph: Any) -> Any:
+    """exp(c x^2) -> exp_of_product(c x, x), for powers of two c, whose products are exact"""
+    (exponent,) = node.inputs
+    if exponent.dtype != "float64":
+        return None
+    s = as_sum(exponent)
+    if s.single is None or s.constant:
+        return None
+    term, c = s.single
+    square = elementwise(term, "sqr")
+    if square is None or not is_power_of_two(c) or not 1 / LARGE < abs(c) < LARGE:
+        return None
+    (x,) = square.inputs
+    return call("exp_of_product", scaled(c, x), x)
+
+
 def _with_signs(factors: Sequence[Any]) -> list[Any]:
     """Multiply the first other factor by the signs, which is exact and in range."""
     signs = [x for x in factors if _is_bounded(x, SIGNS)]
@@ -181,4 +201,4 @@ def _power(x: Any, n: int) -> Any:
 
 
 
-EXTREMES = RuleSet([product_in_range, root_in_range], ["extremes"])
+EXTREMES = RuleSet([product_in_range, root_in_range, exponential_of_square], ["extremes"])

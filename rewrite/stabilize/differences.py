@@ -74,6 +74,13 @@ def secant_minus_one(node: Apply, graph: Any) -> Any:
     return scaled(-s.constant, call("one_minus_cos", angle) / cosine)
 
 
+arcsin_of_root = view_rule(
+    "arcsin_of_root", f.arcsin(f.sqrt(x)), f.arcsin_of_root(x),
+    where=lambda m: m.x.dtype == "float64",
+    why="the root of a number near 1 has lost the digits of its distance to 1",
+)  # fmt: skip
+
+
 # ----- logarithms
 
 
@@ -272,7 +279,7 @@ def _by_squares(p: Side, q: Side) -> Any:
 
 DIFFERENCE_RULES = RuleSet(
     [
-        sigmoid_difference, one_minus_sech, secant_minus_one, logs_of_one_plus,
+        sigmoid_difference, one_minus_sech, secant_minus_one, arcsin_of_root, logs_of_one_plus,
         log_difference, root_difference,
     ]
 )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.indexing.index import Subtensor
@@ -19,6 +20,7 @@ from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.stabilize.sums import is_inverse_count
 from symcomp.rewrite.views import (
+    LONGEST,
     Product,
     Sum,
     argument,
@@ -227,6 +229,8 @@ def _log_of_few(p: Product, node: Apply) -> Any:
         return call("log_mul", items[0][0], p.coefficient)
     if len(items) == 1 and p.coefficient > 0 and items[0][1] == -1:
         return call("log_div", p.coefficient, items[0][0])
+    if (found := _log_of_many(p)) is not None:
+        return found
     if len(items) != 2 or abs(p.coefficient) != 1:
         return None
     (x, a), (y, b) = items
@@ -245,6 +249,26 @@ def _log_of_few(p: Product, node: Apply) -> Any:
         near = gap.constant > 0 and not gap.terms and x.dtype == "float64"
         return call("log1p_ratio", gap.constant, y) if near else call("log_div", x, y)
     return None
+
+
+def _log_of_many(p: Product) -> Any:
+    """Return the logarithm of a product of three to LONGEST factors, counted with their exponents;
+    None where the exponents have a common divisor, or are not whole.
+    """
+    powers = p.factors.values()
+    if not all(float(e).is_integer() for e in powers) or not 3 <= sum(map(abs, powers)) <= LONGEST:
+        return None
+    kinds = {(x.dtype, x.type.broadcastable) for x in p.factors}
+    if len(p.factors) < 2 or len(kinds) > 1 or math.gcd(*map(int, powers)) > 1:
+        return None
+    if kinds != {("float64", next(iter(kinds))[1])} or abs(p.coefficient) != 1:
+        return None
+    above, below = ([x for x, e in p.factors.items() for _ in range(max(0, int(s * e)))]
+                    for s in (1, -1))  # fmt: skip
+    if not above:
+        return None
+    above[0] = scaled(p.coefficient, above[0])
+    return Elemwise(ROWS["log_scaled_product"](len(above), len(below)))(*above, *below)
 
 
 def _log_of_power(x: Any, e: float) -> Any:

@@ -67,6 +67,12 @@ one_minus_tanh_squared = view_rule(
 )  # fmt: skip
 
 
+one_minus_erf_squared = view_rule(
+    "one_minus_erf_squared", 1 - f.sqr(f.erf(x)), f.one_minus_erf_squared(x),
+    where=lambda m: m.x.dtype == "float64", why="1 - erf^2 = erfc(x) erfc(-x)",
+)  # fmt: skip
+
+
 one_minus_cos = view_rule(
     "one_minus_cos", 1 - f.cos(x), f.one_minus_cos(x), why="1 - cos(x) = 2 sin(x/2)^2"
 )
@@ -243,8 +249,8 @@ def _leading_sign(x: Any) -> float:
 
 SUM_RULES = RuleSet(
     [
-        expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared, one_minus_cos,
-        compoundm1, hyperbolic, cosh_minus_one, sqrt1pm1, hypot_minus, sqrt_difference,
-        square_difference, variance_of_moments, centered_twice,
+        expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared,
+        one_minus_erf_squared, one_minus_cos, compoundm1, hyperbolic, cosh_minus_one, sqrt1pm1,
+        hypot_minus, sqrt_difference, square_difference, variance_of_moments, centered_twice,
     ]
 )  # fmt: skip

@@ -67,6 +67,8 @@ def families():
             yield from (make(function, 4, 2, 0) for function in ("cos", "arctanh"))
         elif name == "scaled_product":
             yield from (make(*sizes) for sizes in ((1, 2, 2), (1, 0, 3), (2, 1, 1)))
+        elif name == "log_scaled_product":
+            yield from (make(*sizes) for sizes in ((2, 1), (3, 0), (1, 2)))
         else:
             yield make()
 

@@ -37,6 +37,12 @@ OF_ONE = {
         lambda x: mp.log1p(-x * x), 700, [(-0.9999, 0.9999)],
         [*TINY, *beside(0.87, -0.87), 1 - 1e-15, 0.5],
     ),
+    "one_minus_erf_squared": (
+        lambda x: mp.erfc(x) * mp.erfc(-x), 50, [(-26, 26), (-1, 1)], [*TINY, 0.25, 1.0, 4.0]
+    ),
+    "arcsin_of_root": (
+        lambda x: mp.asin(mp.sqrt(x)), 50, [(0, 1), (0, 1e-9)], [5e-324, 1e-300, 1 - 1e-15, 1.0]
+    ),
 }  # fmt: skip
 LOGITS = [
     (0.3, -1.2), (800.0, 799.0), (-800.0, -802.5), (1.7, 1.7000001), (36.9, -1.1), (1e-200, 3e-200),
@@ -223,6 +229,8 @@ LIMITS = {
         [inf, 0, nan, inf, 0, nan],
     ),
     "log_cos": ([(inf,), (nan,), (2.0,)], [nan, nan, nan]),
+    "one_minus_erf_squared": ([(inf,), (-inf,), (nan,)], [0, 0, nan]),
+    "arcsin_of_root": ([(0.0,), (-1,), (2,), (nan,)], [0, nan, nan, nan]),
     "log1m_square": ([(1,), (-1,), (2,), (inf,), (nan,)], [-inf, -inf, nan, nan, nan]),
     "log1p_ratio": (
         [(1, 0.0), (1, -0.0), (-1, 1), (-2, 1), (1, inf), (inf, inf), (-3, -2)],

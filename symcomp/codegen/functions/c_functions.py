@@ -27,7 +27,9 @@ _STABLE_OF_TWO = (
     "leg", "over_squares", "product_of_legs", "square_contrast", "legs_over_square",
 )  # fmt: skip
 _PRODUCTS = ("times_over", "over_both", "times_three")
-_DIFFERENCES = ("sigmoid_slope", "sech", "log_cos", "log1m_square")
+_DIFFERENCES = (
+    "sigmoid_slope", "sech", "log_cos", "log1m_square", "one_minus_erf_squared", "arcsin_of_root",
+)  # fmt: skip
 _DIFFERENCES_OF_TWO = (
     "share_slope", "sigmoid_difference", "softplus_difference", "log1p_ratio", "log_gap",
     "exp_of_product", "exp_times_sigmoid", "share_difference", "one_plus_exp_ratio",

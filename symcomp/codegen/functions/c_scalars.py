@@ -358,12 +358,13 @@ def _widened(name: str, dtype: str) -> str:
 
 def _scaled_product(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
     """Nest calls of the functions of ``scaled_products.h``."""
-    root, above, below = row.parameters
+    *root, above, below = row.parameters
     parts = [f"scaled_of({converted(n, d, 'float64')})" for n, d in zip(names, dtypes, strict=True)]
     text = _multiplied(parts[:above]) if above else "scaled_of(1)"
     if below:
         text = f"scaled_over({text}, {_multiplied(parts[above:])})"
-    return converted(f"scaled_{'root' if root == 2 else 'value'}({text})", "float64", dtype)
+    function = {(): "log", (1,): "value", (2,): "root"}[tuple(root)]
+    return converted(f"scaled_{function}({text})", "float64", dtype)
 
 
 def _multiplied(parts: Sequence[str]) -> str:
@@ -377,6 +378,6 @@ def _suffix(dtype: str) -> str:
 _SPECIAL = {
     "cast": _cast, "add": _add, "switch": _switch, "guarded": _guarded, "clip": _clip,
     "complex": _complex, "scaled_product": _scaled_product,
-    "series_remainder": _series_remainder,
+    "log_scaled_product": _scaled_product, "series_remainder": _series_remainder,
     "compound": _in_wider, "compoundm1": _in_wider, "spherical_jn": _in_wider,
 }  # fmt: skip

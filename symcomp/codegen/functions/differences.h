@@ -128,6 +128,18 @@ INLINE double d_sech(double x)
     return 2 * small / (1 + small * small);
 }
 
+/* (1 - erf(x)) (1 + erf(x)). */
+INLINE double d_one_minus_erf_squared(double x)
+{
+    return r_erfc(x) * r_erfc(-x);
+}
+
+/* arcsin(sqrt(x)), also where the root is near 1. */
+INLINE double d_arcsin_of_root(double x)
+{
+    return atan2(sqrt(x), sqrt(1 - x));
+}
+
 INLINE double d_log_cos(double x)
 {
     double c = m_cos(x);
@@ -170,7 +182,7 @@ INLINE double d_by_squares(double p, double q, double d)
 /* exp(x y) as if the exponent were not rounded; its error must not change 0 or infinity. */
 INLINE double d_exp_of_product(double x, double y)
 {
-    double p = x * y, growth = 1 + product_error(x, y, p);
+    double p = x * y, growth = 1 + rest_of_product(x, y, p);
     return m_exp(p) * (growth > 0.5 ? growth : 0.5);
 }
 

@@ -31,15 +31,15 @@ INLINE float r_times_threef(float x, float y, float z)
     return (float)((double)x * y * z);
 }
 
-/* number 2^power */
+/* (number + rest) 2^power, where the rest is the rounding error of the number. */
 struct scaled {
-    double number;
+    double number, rest;
     int64_t power;
 };
 
-INLINE struct scaled scaled_number(double number, int64_t power)
+INLINE struct scaled scaled_number(double number, double rest, int64_t power)
 {
-    struct scaled x = {number, power};
+    struct scaled x = {number, rest, power};
     return x;
 }
 
@@ -60,17 +60,22 @@ INLINE struct scaled scaled_of(double x)
     memcpy(&bits, &x, sizeof bits);
     int64_t power = (int64_t)(bits >> 52 & 2047);
     power = (power > 2045 ? 2045 : power) - 1023;
-    return scaled_number(x * scaled_power(-power), power);
+    return scaled_number(x * scaled_power(-power), 0, power);
 }
 
 INLINE struct scaled scaled_times(struct scaled x, struct scaled y)
 {
-    return scaled_number(x.number * y.number, x.power + y.power);
+    double number = x.number * y.number, rest = product_error(x.number, y.number, number);
+    rest += x.number * y.rest + y.number * x.rest;
+    return scaled_number(number, rest, x.power + y.power);
 }
 
 INLINE struct scaled scaled_over(struct scaled x, struct scaled y)
 {
-    return scaled_number(x.number / y.number, x.power - y.power);
+    double number = x.number / y.number, part = number * y.number;
+    double rest = (x.number - part) - product_error(number, y.number, part);
+    rest = (rest + (x.rest - number * y.rest)) / y.number;
+    return scaled_number(number, rest, x.power - y.power);
 }
 
 /* Two factors, which both leave the range if the result does. */
@@ -83,7 +88,16 @@ INLINE double scaled_value(struct scaled x)
 INLINE double scaled_root(struct scaled x)
 {
     int64_t odd = x.power & 1, power = (x.power - odd) / 2;
-    return scaled_value(scaled_number(sqrt(x.number * (double)(1 + odd)), power));
+    return scaled_value(scaled_number(sqrt(x.number * (double)(1 + odd)), 0, power));
+}
+
+/* Outside the range the power is large, so that its logarithm does not cancel. */
+INLINE double scaled_log(struct scaled x)
+{
+    double value = scaled_value(x), apart = m_log(x.number) + (double)x.power * 0x1.62e42fefa39efp-1;
+    int inside = (fabs(value) >= 0x1p-1022) & IS_FINITE(value), one = fabs(value - 1) < 0.5;
+    double near = m_log1p((value - 1) + x.rest * scaled_power(one ? x.power : 0));
+    return one ? near : inside ? m_log(value) : apart;
 }
 
 INLINE double r_over_both(double x, double y, double z)

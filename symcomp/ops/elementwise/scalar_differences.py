@@ -10,9 +10,10 @@ from typing import Any
 
 from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import real_float_rule, scalar
+from symcomp.ops.elementwise.scalar_error import SLOPE, bell, erf
 from symcomp.ops.elementwise.scalar_logic import lt, switch
 from symcomp.ops.elementwise.scalar_logistic import share, sigmoid
-from symcomp.ops.elementwise.scalar_math import expm1
+from symcomp.ops.elementwise.scalar_math import expm1, sqrt
 from symcomp.ops.elementwise.scalar_products import over_both
 from symcomp.ops.elementwise.scalar_trigonometry import tan, tanh
 
@@ -86,6 +87,17 @@ expm1_ratio: Any = _row(
 exp_of_product = _row(
     "exp_of_product", "x y", "exp(x y), as if the exponent were not rounded.",
     lambda x, y, z, g: g * z * y, lambda x, y, z, g: g * z * x,
+)  # fmt: skip
+
+# ----- error and inverse functions
+
+one_minus_erf_squared = _row(
+    "one_minus_erf_squared", "x", "1 - erf(x)^2.",
+    lambda x, z, g: -2 * SLOPE * g * erf(x) * bell(x),
+)  # fmt: skip
+arcsin_of_root = _row(
+    "arcsin_of_root", "x", "arcsin(sqrt(x)).",
+    lambda x, z, g: g / (2 * sqrt(x) * sqrt(1 - x)),
 )  # fmt: skip
 
 # ----- rounding errors

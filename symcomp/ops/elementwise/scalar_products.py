@@ -14,16 +14,30 @@ import numpy as np
 
 from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp, real_float_rule, scalar
-from symcomp.ops.numerics.exact import in_double
+from symcomp.ops.numerics.exact import in_double, two_product
+
+
+def _scaled(above: int, *xs: Any) -> tuple[Any, Any, Any]:
+    """Return (m, e, p) such that the product of the first arguments over that of the others is (m +
+    e) 2^p, where e is the rounding error of m.
+    """
+    mantissa, error, power = np.float64(1), np.float64(0), np.int64(0)
+    for i, x in enumerate(xs):
+        m, p = np.frexp(x)
+        if i < above:
+            mantissa, rest = two_product(mantissa, m)
+            error = error * m + rest
+        else:
+            before, mantissa = mantissa, mantissa / m
+            part, rest = two_product(mantissa, m)
+            error = (((before - part) - rest) + error) / m
+        power = power + p.astype(np.int64) * (1 if i < above else -1)
+    return mantissa, error, power
 
 
 def _scaled_product(root: int, above: int, *xs: Any) -> Any:
     """Compute the product of the first arguments over that of the others, or its square root."""
-    mantissa, power = np.float64(1), np.int64(0)
-    for i, x in enumerate(xs):
-        m, p = np.frexp(x)
-        mantissa = mantissa * m if i < above else mantissa / m
-        power = power + p.astype(np.int64) * (1 if i < above else -1)
+    mantissa, _, power = _scaled(above, *xs)
     if root == 2:
         odd = power % 2
         mantissa, power = np.sqrt(np.ldexp(mantissa, odd)), (power - odd) // 2
@@ -83,5 +97,32 @@ def _scaled_product_row(root: int, above: int, below: int) -> ScalarOp:
 
 
 ROWS["scaled_product"] = _scaled_product_row
+
+
+def _log_scaled_product(above: int, *xs: Any) -> Any:
+    """Compute the logarithm of the product of the first arguments over that of the others."""
+    mantissa, error, power = _scaled(above, *xs)
+    shift = np.clip(power, -5000, 5000)
+    value, apart = np.ldexp(mantissa, shift), np.log(mantissa) + power * np.log(2)
+    inside = (np.abs(value) >= np.finfo(np.float64).tiny) & np.isfinite(value)
+    near = np.log1p((value - 1) + np.ldexp(error, shift))
+    return np.where(np.abs(value - 1) < 0.5, near, np.where(inside, np.log(value), apart))
+
+
+def _log_scaled_product_row(above: int, below: int) -> ScalarOp:
+    """Make the row of the logarithm of the product of the first ``above`` arguments over that of
+    the others, also where it leaves the range.
+    """
+
+    def derivative(i: int) -> Any:
+        return lambda *letters: (1 if i < above else -1) * letters[-1] / letters[i]
+
+    return ScalarOp(
+        "log_scaled_product", above + below, in_double(partial(_log_scaled_product, above)),
+        real_float_rule, tuple(map(derivative, range(above + below))), parameters=(above, below),
+    )  # fmt: skip
+
+
+ROWS["log_scaled_product"] = _log_scaled_product_row
 
 __all__: list[str] = []
