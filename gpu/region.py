@@ -66,6 +66,8 @@ class DeviceGraph(Op):
         return DeviceType(self.device, kind.dtype, kind.shape)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        if any(shape is None for shape in shapes):
+            return [None] * len(node.outputs)
         given = [x.as_tensor_variable() for x in node.inputs]
         return shapes_through(self.graph, self._lengths, given, shapes)
 

@@ -148,6 +148,8 @@ class DevicePart(Op):
         return x.part(fill_pattern(self.pattern, numbers))
 
     def infer_shape(self, node: Any, shapes: Sequence[Any]) -> list[Any]:
+        if shapes[0] is None:
+            return [None]
         shape = runtime_shape(shapes[0], self.pattern, node.inputs[1:], shapes[1:])
         static = node.outputs[0].type.shape
         return [tuple(n if k is None else k for n, k in zip(shape, static, strict=True))]

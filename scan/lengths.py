@@ -92,7 +92,7 @@ def carried_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[Any]:
 def _outside(length: Any, known: dict[Variable, Any], shape_of: dict[Variable, Any]) -> Any:
     replace: dict[Variable, Any] = dict(known)
     for node in toposort([length]):
-        if isinstance(node.op, ShapeI) and node.inputs[0] in shape_of:
+        if isinstance(node.op, ShapeI) and shape_of.get(node.inputs[0]) is not None:
             entry = shape_of[node.inputs[0]][node.op.axis]
             replace[node.outputs[0]] = as_tensor_variable(entry, dtype="int64")
     leaves = graph_inputs([length], replace)

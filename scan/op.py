@@ -194,7 +194,8 @@ class Scan(Op):
         steps = node.outputs[-1] if layout.until else node.inputs[0]
         starts = layout.arguments(shapes).traced
         result: list[Any] = [
-            (steps + depth, *start[1:]) for depth, start in zip(layout.depths, starts, strict=True)
+            None if start is None else (steps + depth, *start[1:])
+            for depth, start in zip(layout.depths, starts, strict=True)
         ]
         result += carried_lengths(self, node, shapes)
         stacked = layout.results(node.outputs).stacked

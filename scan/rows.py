@@ -51,7 +51,7 @@ class FirstRows(Op):
         return x[: int(n)]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [(node.inputs[1], *shapes[0][1:])]
+        return [None if shapes[0] is None else (node.inputs[1], *shapes[0][1:])]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True], [False]]

@@ -18,7 +18,7 @@ from symcomp.cvm.executable import Executable
 from symcomp.cvm.machine import NativeMachine
 from symcomp.errors import ShapeError
 from symcomp.ops.shapes.shape import Shape, ShapeI
-from symcomp.rewrite.shapes import shapes_of
+from symcomp.rewrite.shapes import Shapes
 from symcomp.vm.memory import MemoryReport, measure, report
 from symcomp.vm.program import Program
 
@@ -87,7 +87,7 @@ def _infer(
     maker: Maker, program: Program, values: Mapping[Variable, Any], without_value: set[Variable]
 ) -> dict[Variable, tuple[int, ...]]:
     """Return the shapes of all values."""
-    facts = shapes_of(maker.fgraph)
+    facts = Shapes(anywhere=True)
     lengths = {
         variable: facts.of(variable)
         for variable in program.variables

@@ -172,6 +172,17 @@ def test_profiles_tell_that_python_calls_the_steps(emu: Emulator) -> None:
     assert f"on {DEVICE}" in loop["called_by_python"] and loop["steps"] == STEPS
 
 
+def test_memory_reports_need_shapes_alone(emu: Emulator) -> None:
+    x, h = T.fmatrix("x"), T.fvector("h")
+    with on_emu:
+        w = symcomp.shared(array(8, 8), name="w")
+        hs, _ = symcomp.scan(choosing, x, h, w)
+        f = symcomp.function([x, h], [hs, T.exp(T.dot(x, w)).sum(axis=0)])
+    report = f.memory_report((STEPS, 8), (8,))
+    assert report.results == 4 * (STEPS * 8 + 8)
+    assert str(report) == str(f.memory_report(array(STEPS, 8), array(8)))
+
+
 @pytest.mark.parametrize("mode", ["DebugMode", "NanGuardMode", "FAST_COMPILE"])
 def test_modes(emu: Emulator, mode: str) -> None:
     x, w, h = T.fmatrix("x"), T.fmatrix("w"), T.fvector("h")
