@@ -44,7 +44,7 @@ typedef struct {
     Rows *outputs;          /* of states, then stacks */
     Place *captured;
     char *is_whole;         /* of these: whether it is an object, or all of an array */
-    Place *carried;         /* of each: two buffers (or one, twice) in turn, and where the last value goes */
+    Place *carried;         /* of each: two buffers in turn, and where the last value goes; or all one */
     int64_t *carried_bytes;
     Growing *growing;       /* of states, then stacks; NULL: all steps are done */
     Place done;             /* how many were, where that is not known before */
@@ -166,9 +166,12 @@ static int run_steps(const LoopCall *c, Frame *frame, int64_t *t, int64_t n, int
 static void copy_carried(const LoopCall *c, const Frame *frame, int64_t t)
 {
     int k;
-    for (k = 0; k < c->spec->n_carried; k++)
-        memcpy(data_at(frame, &c->carried[3 * k + 2]), data_at(frame, &c->carried[3 * k + (t & 1)]),
-               (size_t)c->carried_bytes[k]);
+    for (k = 0; k < c->spec->n_carried; k++) {
+        const char *from = data_at(frame, &c->carried[3 * k + (t & 1)]);
+        char *to = data_at(frame, &c->carried[3 * k + 2]);
+        if (to != from)
+            memcpy(to, from, (size_t)c->carried_bytes[k]);
+    }
 }
 
 /* A loop whose number of steps is known. */

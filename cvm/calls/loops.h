@@ -13,7 +13,7 @@ typedef struct {
     int64_t n;
     Operand **states;       /* rows of each: all, or where a loop may end early, the first */
     Operand **stacks;
-    Operand **buffers;      /* two of each carried value; both are one where a step only writes parts */
+    Operand **buffers;      /* two of each carried value; its end where steps only write parts */
     Operand **ends;         /* outputs of these */
     Operand *done;
     Given *given;           /* of the body */
@@ -113,15 +113,15 @@ static int plan_starts(Planner *p, LoopPlan *l)
     }
     for (k = 0; k < s->n_carried; k++) {
         const Operand *x = loop_carried(p, s, k);
-        Operand *first = l->buffers[2 * k] =
-            new_scratch(p, x->type, x->itemsize, x->ndim, x->shape);
-        l->buffers[2 * k + 1] =
-            is_rewritten(s, k) ? first : new_scratch(p, x->type, x->itemsize, x->ndim, x->shape);
-        l->ends[k] = new_output_apart(p, s->n_states + k, x->type, x->itemsize, x->ndim, x->shape,
-                                      NULL);
-        if (first == NULL || l->buffers[2 * k + 1] == NULL || l->ends[k] == NULL)
+        Operand *end = l->ends[k] = new_output_apart(p, s->n_states + k, x->type, x->itemsize,
+                                                     x->ndim, x->shape, NULL);
+        for (i = 0; i < 2; i++)
+            l->buffers[2 * k + i] =
+                is_rewritten(s, k) ? end
+                                   : new_scratch(p, x->type, x->itemsize, x->ndim, x->shape);
+        if (end == NULL || l->buffers[2 * k] == NULL || l->buffers[2 * k + 1] == NULL)
             return no_memory();
-        if (emit_copy(p, first, x) != DONE)
+        if (emit_copy(p, l->buffers[2 * k], x) != DONE)
             return RAISED;
     }
     return DONE;
@@ -423,7 +423,7 @@ static int set_loop_operands(Planner *p, const LoopPlan *l, Call *call)
     for (i = 0; i < s->n_states; i++)
         *at++ = l->states[i];
     for (i = 0; i < 2 * s->n_carried; i++)
-        if (i % 2 == 0 || l->buffers[i] != l->buffers[i - 1])
+        if (l->buffers[i] != l->ends[i / 2])
             *at++ = l->buffers[i];
     for (i = 0; i < s->n_carried; i++)
         *at++ = l->ends[i];
