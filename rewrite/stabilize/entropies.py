@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from symcomp.core.node import Apply
+from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.nnet.entropy import Divergence, NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax
 from symcomp.ops.nnet.weighted_mean import WeightedMean
@@ -67,7 +68,9 @@ def entropy_of_mean(node: Apply, graph: Any) -> Any:
     sum(x softmax(x)) - logsumexp(x) likewise
     """
     s = as_sum(node.outputs[0])
-    for total, c in s.pairs():
+    for total, c in s.terms.items():
+        if _is_elementwise(total):
+            continue
         inner, views = through_views(total)
         logarithm = computed_by(inner, LogSumExp)
         if logarithm is None:
@@ -84,6 +87,10 @@ def entropy_of_mean(node: Apply, graph: Any) -> Any:
                 rest = s.plus(Sum(0.0, {total: -c, term: -k, found: k}))
                 return sum_of(rest.constant, rest.pairs(), node.outputs[0])
     return None
+
+
+def _is_elementwise(x: Any) -> bool:
+    return x.owner is None or type(x.owner.op) is Elemwise
 
 
 def _is_mean(x: Any, logarithm: Apply) -> bool:
@@ -151,7 +158,9 @@ def _summed(node: Apply, z: Any, axis: int) -> Any:
 def divergence_of_entropies(node: Apply, graph: Any) -> Any:
     """negative_entropy(x) - sum(softmax(x) log_softmax(y)) -> divergence(x, y)"""
     s = as_sum(node.outputs[0])
-    for own, c in s.pairs():
+    for own, c in s.terms.items():
+        if _is_elementwise(own):
+            continue
         inner, views = through_views(own)
         entropy = computed_by(inner, NegativeEntropy)
         if entropy is None:

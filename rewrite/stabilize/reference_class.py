@@ -33,8 +33,10 @@ def reference_weight(node: Apply, graph: Any) -> Any:
     """1 / (c + k sum(exp(x))) -> sigmoid(log(c / k) - logsumexp(x)) / c"""
     p = as_product(node.outputs[0])
     for f, e in p.factors.items():
+        if e >= 0 or not float(e).is_integer():
+            continue
         inner, views = through_views(f)
-        if e >= 0 or not float(e).is_integer() or elementwise(inner, "add") is None:
+        if elementwise(inner, "add") is None:
             continue
         s = as_sum(inner)
         if s.single is None or s.constant <= 0 or s.single[1] <= 0:
@@ -62,8 +64,10 @@ def softmax_beside_reference(node: Apply, graph: Any) -> Any:
     """
     p = as_product(node.outputs[0])
     for f, e in p.factors.items():
+        if e != 1:
+            continue
         inner, views = through_views(f)
-        weight = elementwise(inner, "sigmoid") if e == 1 else None
+        weight = elementwise(inner, "sigmoid")
         s = None if weight is None else as_sum(weight.inputs[0])
         if s is None or s.single is None or s.single[1] != -1:
             continue
