@@ -43,7 +43,7 @@ from symcomp.gpu.planner import (
     contiguous_strides,
     needs_wide,
 )
-from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
+from symcomp.ops.elementwise.elemwise import HOW_TO_STRETCH, ROWS, ScalarOp
 from symcomp.ops.formulas.formula import Formula, Result, Step
 
 # Parameters of a kernel have 4 KiB.
@@ -222,10 +222,11 @@ def lengths_of(
             if one:
                 continue
             if given[axis] >= 0 and found[axis] != n:
+                hint = f". {HOW_TO_STRETCH}" if 1 in (found[axis], n) else ""
                 raise ShapeError(
                     f"{what}: input {given[axis]} has length {found[axis]} along axis {axis}, "
                     f"input {i} has length {n}: shapes "
-                    f"{', '.join(str(o.shape) for o in operands)}"
+                    f"{', '.join(str(o.shape) for o in operands)}{hint}"
                 )
             found[axis], given[axis] = n, i if given[axis] < 0 else given[axis]
     return tuple(found)

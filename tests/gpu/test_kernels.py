@@ -203,6 +203,8 @@ def test_shapes_that_do_not_fit(emu: Emulator) -> None:
     f = check([x, y], x * y, [numbers("float32", (3,)), numbers("float32", (3,))], orders=[0])
     with pytest.raises(ValueError, match="length 3 along axis 0, input 1 has length 4"):
         f(numbers("float32", (3,)), numbers("float32", (4,)))
+    with pytest.raises(ShapeError, match=r"length 1: shapes \(3,\), \(1,\)\. .* T.addbroadcast"):
+        f(numbers("float32", (3,)), numbers("float32", (1,)))
 
 
 def test_one_kernel_for_all_numbers(emu: Emulator) -> None:

@@ -28,6 +28,12 @@ from symcomp.ops.shapes.dimshuffle import DimShuffle
 
 special = lazy_module("scipy.special")
 
+#: The end of messages about axes of length 1.
+HOW_TO_STRETCH = (
+    "An axis is stretched only if its type says that its length is 1: declare it with "
+    "shape=(..., 1), or use T.addbroadcast"
+)
+
 # -- words for derivatives in a row of the table
 
 Rule = Callable[..., Any]
@@ -248,10 +254,8 @@ class Elemwise(Op):
                 raise ShapeError(
                     f"{self}: input {position} has length {lengths[axis]} on axis {axis}, where "
                     "others have "
-                    f"{shape[axis]} (shapes {', '.join(str(v.shape) for v in values)}). An axis "
-                    "is stretched only "
-                    "if its type says that its length is 1: declare it with shape=(..., 1), or "
-                    "use T.addbroadcast"
+                    f"{shape[axis]} (shapes {', '.join(str(v.shape) for v in values)}). "
+                    f"{HOW_TO_STRETCH}"
                 )
 
     def _dtype_of(self, values: Any) -> np.dtype:
