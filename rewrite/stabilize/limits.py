@@ -10,7 +10,7 @@ from symcomp.core.node import Apply
 from symcomp.ops.elementwise.scalar_stable import one_minus_cos_over_square, spherical_jn
 from symcomp.ops.elementwise.series_remainder import FUNCTIONS, series_remainder
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
-from symcomp.rewrite.views import Product, as_product, as_sum, call
+from symcomp.rewrite.views import Product, argument, as_product, as_sum, call, number
 
 # f(x) / x^n by a function of its own, with its limit at 0.
 QUOTIENTS: dict[str, tuple[int, Callable[[Any], Any]]] = {
@@ -56,13 +56,14 @@ def over_argument(node: Apply, graph: Any) -> Any:
     ]
     for f, e, name, y in vanishing:
         if name == "expm1" and e == -1:
-            found = _multiple_of_factor(p, y)
-            if found is not None:
-                a, x = found
+            multiple = _multiple_of_factor(p, y)
+            if multiple is not None:
+                a, x = multiple
                 rest = p.without(f, x)
                 return Product(rest.coefficient / a, rest.factors).times(call("x_over_expm1", y))
-    if (remainder := _remainder_over_power(p)) is not None:
-        return remainder
+    for known in (_remainder_over_power, _bessel_over_power, _geometric_sum):
+        if (found := known(p)) is not None:
+            return found
     for f, e, name, y in vanishing:
         left = _without(p, f, e * QUOTIENTS[name][0], y)
         if left is not None and not (_grows(p, left) and name in SLOW):
@@ -85,6 +86,51 @@ def _remainder_over_power(p: Product) -> Any:
             left = _without(p, f, e * more, y)
             if left is not None and (more == 1 or not _grows(p, left)):
                 return _times(left, {series_remainder(name, terms, power + more, y): e})
+    return None
+
+
+def _bessel_over_power(p: Product) -> Any:
+    """Rewrite (sin(y) - y cos(y)) / y^(2 + m) -> spherical_jn(1, y) / y^m for m = 0, 1."""
+    for f, e in p.factors.items():
+        if e != 1 or elementwise(f, "add", "sub") is None:
+            continue
+        c, y = _sine_and_cosine(as_sum(f))
+        for m in (1, 0) if c else ():
+            left = _without(p, f, 2 + m, y)
+            if left is not None and not _grows(p, left):
+                left = Product(c * left.coefficient, left.factors)
+                return _times(left, {spherical_jn(1, y, m): 1.0})
+    return None
+
+
+def _sine_and_cosine(s: Any) -> tuple[float, Any]:
+    """Return (c, y) if the sum is c (sin(y) - y cos(y)); c is 0 for others."""
+    if len(s.terms) != 2 or s.constant:
+        return 0.0, None
+    for (sine, c), (other, k) in (s.pairs(), s.pairs()[::-1]):
+        y, q = argument(sine, "sin"), as_product(other)
+        for cosine, angle in q.found(1, "cos"):
+            if angle is y and (left := q.without(cosine)).factors == as_product(y).factors:
+                if k * left.coefficient == -c * as_product(y).coefficient:
+                    return c, y
+    return 0.0, None
+
+
+def _geometric_sum(p: Product) -> Any:
+    """Rewrite ((1 + y)^n - 1) / y -> 1 + (1 + y) + ... + (1 + y)^(n - 1) for small whole n > 1."""
+    for f, e in p.factors.items():
+        node = elementwise(f, "compoundm1")
+        n = number(node.inputs[1]) if node is not None else None
+        if node is None or e != 1 or n is None or not (float(n).is_integer() and 1 < n <= 6):
+            continue
+        y = node.inputs[0]
+        left = _without(p, f, 1.0, y)
+        if left is not None:
+            base: Any = 1 + y
+            total = 1 + base
+            for _ in range(int(n) - 2):
+                total = 1 + base * total
+            return _times(left, {total: 1.0})
     return None
 
 

@@ -16,9 +16,11 @@ from symcomp.ops.elementwise.series_remainder import (
     MOST_TERMS,
     series_remainder,
 )
+from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import SUMS, Sum, argument, as_product, as_sum, call, scaled, sum_of
 
+(x,) = variables("x")
 # Rows by the function of series_remainder, the terms that it lacks, the power that divides it, and
 # a factor.
 SERIES: dict[str, tuple[str, int, int, float]] = {
@@ -70,7 +72,7 @@ def _with_series(x: Any) -> tuple[str, int, int, float, Any] | None:
         name, terms, power, n = node.op.scalar.parameters
         return None if n else (name, terms, power, 1.0, node.inputs[0])
     if (node := elementwise(x, "spherical_jn")) is not None:
-        first = node.op.scalar.parameters == (0,)
+        first = node.op.scalar.parameters == (0, 0)
         return ("sin", 1, 1, 1.0, node.inputs[0]) if first else None
     half = argument(argument(x, "sqr"), "sinh") if elementwise(x, "sqr") else None
     return None if half is None else ("cosh", 2, 0, 0.5, scaled(2.0, half))
@@ -138,4 +140,35 @@ def squares_near_0(node: Apply, graph: Any) -> Any:
     return None
 
 
-REMAINDER_RULES = RuleSet([series_remainder_of_sum, squares_near_0])
+exp_minus_cos = view_rule(
+    "exp_minus_cos", f.exp(x) - f.cos(x), f.exp_minus_cos(x),
+    why="both are near 1 for small x",
+)  # fmt: skip
+
+
+@rule(
+    "add", "sub", needs_in_view=["mul"],
+    why="x log(x / y) and x - y are nearly equal where x and y are",
+)  # fmt: skip
+def kl_div(node: Apply, graph: Any) -> Any:
+    """x log_div(x, y) - x + y -> kl_div(x, y), and multiples"""
+    out = node.outputs[0]
+    s = as_sum(out)
+    if len(s.terms) < 3:
+        return None
+    for term, k in s.pairs():
+        p = as_product(term)
+        for logarithm, _ in p.found(1, "log_div"):
+            x, y = logarithm.owner.inputs
+            for one, other, c in ((x, y, k * p.coefficient), (y, x, -k * p.coefficient)):
+                if p.without(logarithm).factors != {one: 1.0}:
+                    continue
+                rest = Sum(s.constant, {t: e for t, e in s.terms.items() if t is not term})
+                left = _dropped(rest, {one: -c, other: c})
+                if left is not None:
+                    terms = [*left.pairs(), (call("kl_div", one, other), c)]
+                    return sum_of(left.constant, terms, out)
+    return None
+
+
+REMAINDER_RULES = RuleSet([series_remainder_of_sum, squares_near_0, exp_minus_cos, kl_div])

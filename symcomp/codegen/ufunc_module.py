@@ -19,7 +19,7 @@ FLOATS = ("float16", "float32", "float64")
 # The arguments of functions of the wider type whose rows have parameters, which come first.
 WITH_PARAMETERS = {
     "series_remainder": ("(int)x", "(int)y", "(int)w", "(int)v", "(WIDER)u"),
-    "spherical_jn": ("(int)x", "(WIDER)y"),
+    "spherical_jn": ("(int)x", "(int)y", "(WIDER)w"),
 }
 _INCLUDES = "\n".join(
     f"#include <{name}>" for name in ("Python.h", "numpy/arrayobject.h", "numpy/ufuncobject.h")

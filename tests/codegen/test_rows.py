@@ -46,6 +46,7 @@ ONE_KIND = {
     "exp_of_sum",
     "exp_of_sum_rest",
     "hypot",
+    "kl_div",
 }
 ARITY = {"add": 3}
 
@@ -57,7 +58,7 @@ def families():
             for dtype in REAL:
                 yield make(dtype)
         elif name == "spherical_jn":
-            yield from (make(n) for n in (0, 1, 3))
+            yield from (make(*orders) for orders in ((0,), (1,), (3,), (1, 1)))
         elif name == "series_remainder":
             yield from (make("exp", 1, 1, n) for n in range(4))
             yield from (make(function, 1, 1, n) for function in ("sinh", "tan") for n in (0, 2))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 import symcomp.tensor as T
+from symcomp.errors import SymcompError
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_stable import spherical_jn
 from symcomp.tests.exact import units_off
@@ -26,14 +27,15 @@ def ratio(x):
     return mp.hyp1f1(2, 3, x) / 2 / mp.hyp1f1(1, 2, x)
 
 
-def bessel(n):
-    """DLMF 10.47.3, and its limit."""
+def bessel(n, power=0):
+    """DLMF 10.47.3 over x^power, and its limit."""
 
     def value(x):
         if abs(x) < 1e-100:
-            return x**n / mp.fac2(2 * n + 1)
+            return x ** (n - power) / mp.fac2(2 * n + 1)
         sign = (-1) ** n if x < 0 else 1
-        return sign * mp.sqrt(mp.pi / (2 * abs(x))) * mp.besselj(n + mp.mpf(1) / 2, abs(x))
+        root = mp.sqrt(mp.pi / (2 * abs(x)))
+        return sign * root * mp.besselj(n + mp.mpf(1) / 2, abs(x)) / x**power
 
     return value
 
@@ -48,6 +50,10 @@ def softplus(x):
 
 # Name of the row: the exact function, digits, ranges to draw from, points.
 FUNCTIONS = {
+    "exp_minus_cos": (
+        lambda x: mp.exp(x) - mp.cos(x), 400, [(-0.9, 0.9), (1, 700)],
+        [*TINY, *beside(1.0, -1.0), -20.0, 700.0, -1e300],
+    ),
     "x_over_expm1": (
         lambda x: x / mp.expm1(x) if x else mp.mpf(1), 50, [(-800, 800), (-1, 1)],
         [*TINY, *beside(40.0), 700.0, 720.0, 745.0, 760.0, -1e300],
@@ -121,17 +127,17 @@ def test_at_random_points(name):
     holds()
 
 
-@pytest.mark.parametrize("n", range(4))
-def test_spherical_bessel_functions(n):
-    row = ROWS["spherical_jn"](n)
+@pytest.mark.parametrize(("n", "power"), [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 3)])
+def test_spherical_bessel_functions(n, power):
+    row = ROWS["spherical_jn"](n, power)
     points = [*TINY, *beside(n + 1.0), 0.7, -12.5, 33.0, 150.0]
-    check_values(row, bessel(n), points, digits=80)
-    check_values(row, bessel(n), points[-5:], dtype="float32", digits=80)
+    check_values(row, bessel(n, power), points, digits=80)
+    check_values(row, bessel(n, power), points[-5:], dtype="float32", digits=80)
 
     @FAST
     @given(lists((-30, 30), (-n - 2, n + 2)))
     def holds(drawn):
-        check_values(row, bessel(n), drawn, digits=80, claim=CLAIM_ANYWHERE)
+        check_values(row, bessel(n, power), drawn, digits=80, claim=CLAIM_ANYWHERE)
 
     holds()
 
@@ -146,6 +152,11 @@ PAIRS = {
     "log_div": (
         lambda x, y: mp.log(x / y), 80, (1e-9, 1e9), (1e-9, 1e9),
         [(1e-200, 1e300), (1e300, 1e-300), (3.0, 3.0000001), (-2.0, -2.0000001), (1, 3), (49, 49)],
+    ),
+    "kl_div": (
+        lambda x, y: x * mp.log(x / y) - x + y, 700, (1e-9, 1e9), (1e-9, 1e9),
+        [(1e8 + 1, 1e8), (1.0, 1.0), (1e-300, 1e300), (1e300, 1e-300), (1e300, 1.1e300),
+         (4.0, 5.0), (4.0, 4.9999999), (4.0, 3.0), (-3.0, -3.1), (-1e-200, -1.3)],
     ),
     "compound": (
         lambda x, y: (1 + x) ** y, 700, (-0.99, 9), (-50, 50),
@@ -211,7 +222,7 @@ def test_pairs_of_narrow_dtypes(name, dtype):
     exact, digits, *_ = PAIRS[name]
     x = np.array([0.7, 1.3, 2.9, 0.34, 1.0], dtype)
     y = np.array([0.2, 1.25, -1.5, 0.3333, 0.9], dtype)
-    y = abs(y) if name in ("log_mul", "log_div", "xlogy", "sqrt_difference") else y
+    y = abs(y) if name in ("kl_div", "log_mul", "log_div", "xlogy", "sqrt_difference") else y
     check_values(name, exact, x, y, dtype=dtype, digits=digits)
 
 
@@ -228,7 +239,9 @@ def test_pairs_at_random_points(name):
     holds()
 
 
-@pytest.mark.parametrize("name", ["logaddexp", "square_difference", "sqrt_difference", "exp_gap"])
+@pytest.mark.parametrize(
+    "name", ["logaddexp", "square_difference", "sqrt_difference", "exp_gap", "kl_div"]
+)
 def test_pairs_that_cancel(name):
     exact, digits, of_x, _, _ = PAIRS[name]
 
@@ -243,6 +256,7 @@ def test_pairs_that_cancel(name):
 
 
 LIMITS = {
+    "exp_minus_cos": [(0, 0), (inf, nan), (nan, nan)],
     "x_over_expm1": [(0, 1), (inf, 0), (-inf, inf), (nan, nan)],
     "exp_moment_ratio": [(0, 0.5), (inf, 1), (-inf, 0), (nan, nan)],
     "sech_squared": [(inf, 0), (-inf, 0), (nan, nan)],
@@ -259,6 +273,7 @@ LIMITS = {
     "xlogx": [(0, 0), (inf, inf), (-1, nan), (nan, nan)],
     "one_plus_log": [(0, -inf), (inf, inf), (-1, nan), (nan, nan)],
     "log_mul": [(0, 1, -inf), (inf, 2, inf), (-1, 2, nan), (nan, 1, nan), (0, 0, -inf)],
+    "kl_div": [(1, 1, 0), (0, 1, nan), (1, 0, inf), (-1, 1, nan), (inf, 1, nan), (nan, 1, nan)],
     "log_div": [(0, 1, -inf), (1, 0, inf), (-1, 2, nan), (nan, 1, nan), (1, inf, -inf)],
     "compound": [(-1, 0, 1), (inf, 0, 1), (0, inf, 1), (-3, 0.5, nan), (nan, 1, nan),
         (-1, -1, inf)],
@@ -291,7 +306,7 @@ def test_derivatives_dtypes_and_shapes(name):
     if name == "log1mexp":
         x = -x
     more = [np.array([[-0.3], [0.25]])] if name in PAIRS else []
-    if name in ("log_mul", "log_div", "sqrt_difference", "xlogy", "log_of_pow"):
+    if name in ("kl_div", "log_mul", "log_div", "sqrt_difference", "xlogy", "log_of_pow"):
         more = [abs(m) for m in more]
     check(function, x, *more, expected=function.perform)
     check(function, x[::-1, ::-2], *more, expected=function.perform)
@@ -301,10 +316,16 @@ def test_derivatives_dtypes_and_shapes(name):
         check(function, *narrow, expected=function.perform, grad=False)
 
 
-@pytest.mark.parametrize("n", [0, 1, 3])
-def test_derivatives_of_orders(n):
+@pytest.mark.parametrize(("n", "power"), [(0, 0), (1, 0), (1, 1), (3, 0), (3, 2)])
+def test_derivatives_of_orders(n, power):
     x = np.array([-7.3, -0.4, 1e-9, 2.1, 9.5])
-    check(lambda v: spherical_jn(n, v), x, expected=Elemwise(ROWS["spherical_jn"](n)).perform)
+    computed = Elemwise(ROWS["spherical_jn"](n, power)).perform
+    check(lambda v: spherical_jn(n, v, power), x, expected=computed)
+
+
+def test_powers_of_spherical_bessel_functions():
+    with pytest.raises(SymcompError, match="the power must be from 0 to the order"):
+        spherical_jn(1, 0.5, 2)
 
 
 # Points where parts of the derivative cancel, over- or underflow, or are 0 / 0.

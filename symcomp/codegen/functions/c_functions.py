@@ -36,9 +36,9 @@ _DIFFERENCES_OF_TWO = (
     "expm1_ratio", "exp_over_expm1", "exp_of_sum_rest", "product_rest",
 )  # fmt: skip
 _SPECIAL = (
-    "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "exp_moment_ratio",
+    "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "exp_moment_ratio", "exp_minus_cos",
 )  # fmt: skip
-_SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow", "powm1")
+_SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow", "powm1", "kl_div")
 _GAMMA = ("gamma", "gammaln", "log_of_gamma", "psi", "tri_gamma")
 _GAMMA_OF_TWO = (
     "beta", "betaln", "digamma_increment", "gamma_ratio", "gammainc_der", "inverse_poch",

@@ -21,6 +21,12 @@ INLINE double e_powm1(WIDER x, WIDER y)
     return (double)W(expm1)(y * W(log)(x));
 }
 
+INLINE double e_exp_minus_cos(WIDER x)
+{
+    WIDER half = W(sin)(x / 2);
+    return (double)(W(fabs)(x) < 1 ? W(expm1)(x) + 2 * half * half : W(exp)(x) - W(cos)(x));
+}
+
 INLINE double e_compoundm1(WIDER x, WIDER y)
 {
     double sign;
@@ -28,8 +34,9 @@ INLINE double e_compoundm1(WIDER x, WIDER y)
     return (double)(sign == 1 ? W(expm1)(exponent) : sign * W(exp)(exponent) - 1);
 }
 
-/* By its power series (DLMF 10.53.1) below n + 1, and by recurrence (10.51.1) from there on. */
-INLINE double e_spherical_jn(int n, WIDER x)
+/* The spherical Bessel function over x^power, for power <= n: by its power series (DLMF 10.53.1) below
+   n + 1, and by recurrence (10.51.1) from there on. */
+INLINE double e_spherical_jn(int n, int power, WIDER x)
 {
     WIDER series = 0, term = 1, last = W(cos)(x) / x, now = W(sin)(x) / x;
     if (W(fabs)(x) < n + 1) {
@@ -38,7 +45,7 @@ INLINE double e_spherical_jn(int n, WIDER x)
             term *= -x * x / 2 / ((k + 1) * (WIDE_NUMBER(2.0) * n + 2 * k + 3));
         }
         for (int k = 1; k <= n; k++)
-            series *= x / (2 * k + 1);
+            series *= (k > power ? x : 1) / (2 * k + 1);
         return (double)series;
     }
     for (int k = 0; k < n; k++) {
@@ -46,5 +53,7 @@ INLINE double e_spherical_jn(int n, WIDER x)
         last = now;
         now = next;
     }
+    for (int k = 0; k < power; k++)
+        now /= x;
     return (double)now;
 }

@@ -157,3 +157,12 @@ INLINE double e_exp_moment_ratio(double x)
         ratio = series_remainder(SERIES_EXP, 1, 1, 1, a) / series_remainder(SERIES_EXP, 1, 1, 0, a);
     return (double)(x > 0 ? 1 - ratio : ratio);
 }
+
+/* x log(x / y) - x + y = x (t - log(1 + t)) for t = y / x - 1. */
+INLINE double e_kl_div(WIDER x, WIDER y)
+{
+    WIDER t = (y - x) / x;
+    if (W(fabs)(t) < WIDE_NUMBER(0.25))
+        return (double)(-x * series_remainder(SERIES_LOG1P, 2, 0, 0, t));
+    return (double)(x * W(log)(x / y) - x + y);
+}

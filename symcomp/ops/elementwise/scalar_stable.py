@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.tensor import TensorVariable
+from symcomp.errors import SymcompError
 from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scalar
 from symcomp.ops.elementwise.scalar_logic import eq, logical_or, lt, switch
 from symcomp.ops.elementwise.scalar_logistic import xlogy
 from symcomp.ops.elementwise.scalar_math import (
     abs_,
+    exp,
     log,
     log1p,
     lowered_power,
@@ -45,6 +47,12 @@ log_mul = _row(
 log_div = _row(
     "log_div", "x y", "log(x / y), where x / y over- or underflows or is near 1, too.",
     lambda x, y, z, g: g / x, lambda x, y, z, g: -g / y,
+)  # fmt: skip
+
+
+kl_div = _row(
+    "kl_div", "x y", "x log(x / y) - x + y.",
+    lambda x, y, z, g: g * log_div(x, y), lambda x, y, z, g: g * ((y - x) / y),
 )  # fmt: skip
 
 
@@ -128,27 +136,37 @@ one_minus_cos = _row(
 )  # fmt: skip
 
 
-def _spherical_jn_row(n: int) -> ScalarOp:
-    """Make the row of the spherical Bessel function of the first kind of order n (DLMF 10.47.3):
-    sin(x) / x for n = 0; its derivative is DLMF 10.51.2.
+exp_minus_cos = _row(
+    "exp_minus_cos", "x", "exp(x) - cos(x).",
+    lambda x, z, g: g * (exp(x) + sin(x)),
+)  # fmt: skip
+
+
+def _spherical_jn_row(n: int, power: int = 0) -> ScalarOp:
+    """Make the row of the spherical Bessel function of the first kind of order n (DLMF 10.47.3)
+    over x^power, for power <= n: sin(x) / x for n = 0; its derivative is DLMF 10.51.2.
     """
+    if not 0 <= power <= n:
+        raise SymcompError(f"spherical_jn{{{n}, {power}}}: the power must be from 0 to the order")
 
     def derivative(x: Any, z: Any, g: Any) -> Any:
-        below = n * spherical_jn(n - 1, x) if n else 0
-        return g * (below - (n + 1) * spherical_jn(n + 1, x)) / (2 * n + 1)
+        below = (n - power) * spherical_jn(n - 1, x, power) if n > power else 0
+        return g * (below - (n + 1 + power) * spherical_jn(n + 1, x, power)) / (2 * n + 1)
 
-    compute = CompiledFunction("spherical_jn", n)
-    return ScalarOp("spherical_jn", 1, compute, real_float_rule, (derivative,), parameters=(n,))
+    compute = CompiledFunction("spherical_jn", n, power)
+    return ScalarOp(
+        "spherical_jn", 1, compute, real_float_rule, (derivative,), parameters=(n, power)
+    )
 
 
 ROWS["spherical_jn"] = _spherical_jn_row
 
 
-def spherical_jn(n: int, x: Any) -> TensorVariable:
-    """Compute the spherical Bessel function of order n >= 0, NaN at infinity, as is sin(x) / x
-    there.
+def spherical_jn(n: int, x: Any, power: int = 0) -> TensorVariable:
+    """Compute the spherical Bessel function of order n >= 0 over x^power, NaN at infinity, as is
+    sin(x) / x there.
     """
-    return Elemwise(_spherical_jn_row(n))(x)
+    return Elemwise(_spherical_jn_row(n, power))(x)
 
 
 one_minus_cos_over_square = _row(
