@@ -43,7 +43,9 @@ def over_argument(node: Apply, graph: Any) -> Any:
     expm1(a x) / x -> a series_remainder{exp, 1, 1}(a x);
     one_minus_cos(a x) / x^2 -> a^2 one_minus_cos_over_square(a x);  likewise for others that vanish
     at 0, for their powers, and for x / f(a x);  x / expm1(a x) -> x_over_expm1(a x) / a;
-    series_remainder{exp, 2, 0}(x) / x -> series_remainder{exp, 2, 1}(x);
+    series_remainder{exp, 2, 0}(x) / x -> series_remainder{exp, 2, 1}(x);  (sin(x) - x cos(x)) / x^3
+    -> spherical_jn{1, 1}(x);  compoundm1(x, 3) / x -> 1 + (1 + x) (2 + x);
+    by_squares(sqrt(y), 1, w x) / x -> w / (sqrt(y) + 1);
     sin(x) / tanh(x) -> spherical_jn(0, x) / series_remainder{tanh, 1, 1}(x), and other ratios
     """
     p = as_product(node.outputs[0])
@@ -61,7 +63,7 @@ def over_argument(node: Apply, graph: Any) -> Any:
                 a, x = multiple
                 rest = p.without(f, x)
                 return Product(rest.coefficient / a, rest.factors).times(call("x_over_expm1", y))
-    for known in (_remainder_over_power, _bessel_over_power, _geometric_sum):
+    for known in _OVER_POWERS:
         if (found := known(p)) is not None:
             return found
     for f, e, name, y in vanishing:
@@ -116,22 +118,44 @@ def _sine_and_cosine(s: Any) -> tuple[float, Any]:
     return 0.0, None
 
 
-def _geometric_sum(p: Product) -> Any:
-    """Rewrite ((1 + y)^n - 1) / y -> 1 + (1 + y) + ... + (1 + y)^(n - 1) for small whole n > 1."""
+def _power_over_argument(p: Product) -> Any:
+    """Rewrite ((1 + y)^n - 1) / y -> 1 + (1 + y) + ... + (1 + y)^(n - 1) for small whole n > 1, and
+    -> 1 / (1 + sqrt(1 + y)) for n = 1/2.
+    """
     for f, e in p.factors.items():
         node = elementwise(f, "compoundm1")
-        n = number(node.inputs[1]) if node is not None else None
-        if node is None or e != 1 or n is None or not (float(n).is_integer() and 1 < n <= 6):
+        if node is None or e != 1 or (left := _without(p, f, 1.0, node.inputs[0])) is None:
             continue
-        y = node.inputs[0]
-        left = _without(p, f, 1.0, y)
-        if left is not None:
-            base: Any = 1 + y
-            total = 1 + base
+        y, n = node.inputs[0], number(node.inputs[1])
+        if n == 0.5:
+            return _times(left, {1 + call("sqrt", 1 + y): -1.0})
+        if n is not None and n in range(2, 7):
+            total: Any = 2 + y
             for _ in range(int(n) - 2):
-                total = 1 + base * total
+                total = 1 + (1 + y) * total
             return _times(left, {total: 1.0})
     return None
+
+
+def _root_over_power(p: Product) -> Any:
+    """Rewrite by_squares(r, c, w) / y -> (w / y) / (r + c) for a root r and a number c > 0."""
+    for f, e in p.factors.items():
+        node = elementwise(f, "by_squares")
+        if node is None or e != 1:
+            continue
+        one, other, squares = node.inputs
+        root, c = (other, number(one)) if number(other) is None else (one, number(other))
+        w, rest = as_product(squares), p.without(f)
+        if c is None or c <= 0 or elementwise(root, "sqrt", "hypot") is None:
+            continue
+        if any(rest.factors.get(g, 0.0) * k < 0 for g, k in w.factors.items()):
+            powers = {g: rest.factors.get(g, 0.0) + k for g, k in w.factors.items()}
+            factors = {g: k for g, k in (rest.factors | powers).items() if k}
+            return _times(Product(p.coefficient * w.coefficient, factors), {root + c: -1.0})
+    return None
+
+
+_OVER_POWERS = (_remainder_over_power, _bessel_over_power, _power_over_argument, _root_over_power)
 
 
 def _multiple_of_factor(p: Product, y: Any) -> tuple[float, Any] | None:
