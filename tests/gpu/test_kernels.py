@@ -154,6 +154,13 @@ def test_lines(emu: Emulator, shape: tuple[int, ...]) -> None:
     check([x], z, [numbers("float32", shape) * 10], 16)
 
 
+@pytest.mark.parametrize("shape", [(6, 40), (40, 3), (3, 1000), (2, 9000), (0, 4)])
+def test_numbers_of_rows_in_later_passes(emu: Emulator, shape: tuple[int, ...]) -> None:
+    x, w = T.fmatrix("x"), tensor("float32", (None, 1), "w")
+    z = T.nnet.softmax(x) * w + (x - x.mean(axis=1, keepdims=True)) / (1 + w**2)
+    check([x, w], z, [numbers("float32", shape), numbers("float32", (shape[0], 1), 1)])
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_normalization(emu: Emulator, axis: int) -> None:
     x = T.fmatrix("x")

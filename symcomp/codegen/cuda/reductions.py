@@ -34,7 +34,7 @@ from symcomp.codegen.loopir.ir import (
     Statement,
     Store,
 )
-from symcomp.codegen.loops.nests import Nest, Pattern, nest_of
+from symcomp.codegen.loops.nests import Nest, Pattern, nest_of, reduced_axes
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Formula
 
@@ -158,7 +158,10 @@ class _Writer:
         self.literals = nest.temporaries - self.arrays
         self.team = shape.threads > 0
         assert shape.warps == 1 or (shape.threads == WARP and not split)
-        self.moving = {a for plan in self.plans[::2] for a in plan.moving}
+        axes = reduced_axes(nest.formula) or ()
+        alike = {a for a, one in enumerate(nest.stretched) if all(one[axis] for axis in axes)}
+        #: Arrays with an element for each of those that a result is made of.
+        self.moving = {a for plan in self.plans[::2] for a in plan.moving} - alike
         self.passes = (holding_passes if shape.held else passes_of)(self.plans[::2])
 
     # -- kernels
