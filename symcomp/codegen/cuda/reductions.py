@@ -160,7 +160,7 @@ class _Writer:
         assert shape.warps == 1 or (shape.threads == WARP and not split)
         axes = reduced_axes(nest.formula) or ()
         alike = {a for a, one in enumerate(nest.stretched) if all(one[axis] for axis in axes)}
-        #: Arrays with an element for each of those that a result is made of.
+        #: Arrays with an element for each that a reduction adds up.
         self.moving = {a for plan in self.plans[::2] for a in plan.moving} - alike
         self.passes = (holding_passes if shape.held else passes_of)(self.plans[::2])
 
