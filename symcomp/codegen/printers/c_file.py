@@ -201,7 +201,8 @@ def _functions_of_headers() -> dict[str, Callable[[], str]]:
     """
     found: dict[str, Callable[[], str]] = {}
     for name in _OF_FUNCTIONS:
-        for text in re.split(r"^(?=INLINE |HELPER |static )", header(name), flags=re.M):
+        code = re.sub(r"/\*.*?\*/", "", header(name), flags=re.S)
+        for text in re.split(r"^(?=INLINE |HELPER |static )", code, flags=re.M):
             if head := _HEAD.match(text):
                 for end in ("", "f") if head[1] else ("",):
                     of_kind = partial(re.sub, r"\bF\((\w+)\)", rf"\1{end}", text)
