@@ -37,6 +37,16 @@ def _() -> Work:
     return call([x, start], states[-1], numbers(5, 4), numbers(4))
 
 
+@task("scan/written_state", per=100_000)
+def _() -> Work:
+    start, n = T.dvector(), T.lscalar()
+    states = symcomp.scan(
+        lambda i, table: T.set_subtensor(table[i], table[i - 1] + 1),
+        T.arange(1, n), start, return_updates=False,
+    )  # fmt: skip
+    return call([start, n], states[-1], np.zeros(100_000), np.int64(100_000))
+
+
 @task("scan/branches", per=100)
 def _() -> Work:
     return _loop(lambda v, h: ifelse(T.gt(v[0], 0), T.tanh(h + v), h * 0.5), 100)

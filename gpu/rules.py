@@ -63,6 +63,7 @@ from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing
 from symcomp.vm.features import Feature, offer_feature
+from symcomp.vm.written_rows import written_rows
 
 HOST, DEVICE, LENGTH = "host", "device", "length"
 
@@ -499,5 +500,5 @@ FEATURE = Feature(
 
 def register() -> None:
     """Rewrite with this phase from now on; loops may have rows on devices."""
-    DeviceType.written_rows = DeviceRows
+    written_rows.register(DeviceType, DeviceRows)
     offer_feature(FEATURE)

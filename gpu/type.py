@@ -40,8 +40,6 @@ class DeviceType(Type):
     device: str
     dtype: str
     shape: StaticShape = field(default=())
-    #: The class of what the rows of a loop are written to; ``rules.py`` sets it.
-    written_rows: ClassVar[type]
 
     def __init__(self, device: str, dtype: Any, shape: Sequence[Any] = ()) -> None:
         object.__setattr__(self, "device", canonical(device))

@@ -17,9 +17,7 @@ from symcomp.ops.indexing.diagonal import AllocDiagonal
 from symcomp.ops.indexing.diagonals import diagonal_matrix
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.alloc import Alloc
-from symcomp.ops.shapes.axes import shape_padleft
 from symcomp.ops.shapes.shape import ShapeI
-from symcomp.ops.shapes.stack import Stack
 from symcomp.rewrite.canonicalize.structure import sum_of_neg
 from symcomp.rewrite.pattern import Match, constants, f, operation, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
@@ -150,16 +148,10 @@ def function_of_scipy(node: Apply, graph: Any) -> Any:
     return cast(node.op(*(cast(x, work) for x in node.inputs)), out)
 
 
-@rule(Stack, why="a view is no copy; rules of loops look for the stack before")
-def stack_of_one(node: Apply, graph: Any) -> Any:
-    """stack(x) -> x with a new first axis of length 1"""
-    return shape_padleft(node.inputs[0]) if len(node.inputs) == 1 else None
-
-
 SPECIALIZE = RuleSet(
     [
         diagonal_matrix_as_write, small_power, division_by_power_of_two, sum_of_neg, sum_of_fill,
-        function_of_scipy, stack_of_one,
+        function_of_scipy,
     ],
     ["specialize"],
 )  # fmt: skip

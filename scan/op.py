@@ -24,18 +24,10 @@ from symcomp.scan.forward import pushed
 from symcomp.scan.layout import BodyInputs, Layout, flat_body_inputs
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
-from symcomp.scan.run import (
-    FIRST_ROWS,
-    LoopArrays,
-    StepFunction,
-    array_type,
-    by_fast_run,
-    copy_of,
-    has_rows,
-    written_rows,
-)
+from symcomp.scan.run import FIRST_ROWS, LoopArrays, StepFunction, by_fast_run, copy_of
 from symcomp.scan.undefined import undefined_over_steps
 from symcomp.vm.policy import Policy
+from symcomp.vm.written_rows import array_type, has_rows, written_rows
 
 
 @record
@@ -152,8 +144,8 @@ class Scan(Op):
         lagged = layout.step(self.body.inputs).lagged
         for inner, x, depth in zip(lagged, traced, layout.depths, strict=True):
             name, kind = f"the state {inner[0]}", inner[0].type
-            states.append(written_rows(name, kind, depth + capacity, x))
-        stacks = [written_rows(f"the output {y}", y.type, capacity) for y in kinds.stacked]
+            states.append(written_rows(kind, name, depth + capacity, x))
+        stacks = [written_rows(y.type, f"the output {y}", capacity) for y in kinds.stacked]
         steps = LoopArrays(self.layout, states, carried, sequences, captured, stacks)
         done = steps.run(step, most, str(self))
         results = [

@@ -22,7 +22,7 @@ from symcomp.ops.indexing.index import IncSubtensor
 from symcomp.ops.indexing.subtensors import set_subtensor
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.canonicalize.structure import zeros_in
-from symcomp.scan.run import array_type
+from symcomp.vm.written_rows import array_type
 
 
 @record

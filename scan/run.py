@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.executable import compile_graph
-from symcomp.errors import ShapeError
 from symcomp.rewrite.phases import PHASES, rewrite
 from symcomp.rewrite.registry import extended
 from symcomp.scan.layout import Layout
 from symcomp.vm.policy import Policy
+from symcomp.vm.written_rows import WrittenRows
 
 # Rows allocated initially for a loop that may stop early.
 FIRST_ROWS = 64
@@ -69,74 +69,6 @@ class StepFunction:
             raise TypeError(f"a step takes {len(taken)} values, got {len(values)}")
         given = [x.type.filter(value) for x, value in zip(taken, values, strict=True)]
         return list(self._run(given))
-
-
-class WrittenRows:
-    """An array that is written row by row.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    kind : TensorType
-        Of a row.
-    capacity : int
-        The number of rows allocated initially.
-    start : array or None
-        The first rows; None: there are none, and the first row written determines the shape of all.
-    """
-
-    def __init__(self, name: str, kind: Any, capacity: int, start: Any = None) -> None:
-        self._name, self._dtype, self._capacity = name, kind.dtype, capacity
-        self.array: Any = None
-        if start is not None:
-            self.array = np.empty((capacity, *start.shape[1:]), kind.dtype)
-            self.array[: len(start)] = start
-
-    def write(self, place: int, value: Any) -> None:
-        """Set a row; the first one determines the shape of all.
-
-        Raises
-        ------
-        ShapeError
-            If the row has another shape.
-        """
-        array = self.array
-        if array is None:
-            array = self.array = np.empty((self._capacity, *value.shape), self._dtype)
-        if value.shape != array.shape[1:]:
-            raise ShapeError(
-                f"scan: {self._name} has shape {value.shape} in this step, and had "
-                f"{array.shape[1:]} before: all steps must give the same shape"
-            )
-        if place >= len(array):
-            grown = np.empty((2 * len(array) + 1, *array.shape[1:]), self._dtype)
-            grown[: len(array)] = array
-            array = self.array = grown
-        array[place] = value
-
-    def first(self, length: int, row_shape: Sequence[int] | None) -> Any:
-        """Return the first rows; ``row_shape`` is used where none was written."""
-        if self.array is None:
-            return np.empty((length, *(row_shape or ())), self._dtype)
-        return self.array if length == len(self.array) else self.array[:length].copy()
-
-
-def has_rows(kind: Any) -> bool:
-    """Return whether arrays of values of this type can be states and outputs."""
-    return isinstance(kind, TensorType) or hasattr(kind, "written_rows")
-
-
-def array_type(kind: Any, shape: Sequence[int | None]) -> Any:
-    """Return the type of arrays of this shape, on the host or on a device as those of ``kind``."""
-    is_tensor = isinstance(kind, TensorType)
-    return TensorType(kind.dtype, shape) if is_tensor else replace(kind, shape=shape)
-
-
-def written_rows(name: str, kind: Any, capacity: int, start: Any = None) -> Any:
-    """Return what the rows of a state or an output are written to; see ``WrittenRows``."""
-    new = WrittenRows if isinstance(kind, TensorType) else kind.written_rows
-    return new(name, kind, capacity, start)
 
 
 @dataclass

@@ -16,6 +16,7 @@ from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.elementwise.scalar_math import cast, neg
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.axes import shape_padleft
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join
 from symcomp.ops.shapes.shape import Reshape, Shape, ShapeI, SpecifyShape, length_vector
@@ -27,7 +28,6 @@ from symcomp.rewrite.views import number
 
 (n,) = variables("n", dtype="integer", shape=())
 (x,) = variables("x")
-(scalar,) = variables("x", shape=())
 
 
 @rule(
@@ -246,16 +246,10 @@ sum_of_neg = pattern_rule(
 )  # fmt: skip
 
 
-def _as_vector(match: Match) -> Any:
-    """x as a vector of one element"""
-    return DimShuffle(0, ("x",))(match.x)
-
-
-constant_stack = pattern_rule(
-    "constant_stack", operation(Stack, scalar), _as_vector,
-    where=lambda m: m.node.outputs[0].ndim == 1,
-    why="a vector of one scalar needs no stack",
-)  # fmt: skip
+@rule(Stack, why="a view is no copy")
+def stack_of_one(node: Apply, graph: Any) -> Any:
+    """stack(x) -> x with a new first axis of length 1"""
+    return shape_padleft(node.inputs[0]) if len(node.inputs) == 1 else None
 
 
 @rule(Assert, why="a condition known to hold needs no check")
@@ -311,7 +305,7 @@ STRUCTURE = RuleSet(
     [
         dimshuffle_chain, dimshuffle_of_elemwise, reshape_chain, bounded_length, length_of,
         shape_of, known_claim, join_of_one, join_of_join, alloc_of_filled, reduce_short_axes,
-        reduce_of_reduce, reduce_of_dimshuffle, sum_of_neg, constant_stack, assert_true,
+        reduce_of_reduce, reduce_of_dimshuffle, sum_of_neg, stack_of_one, assert_true,
         ifelse_known, ifelse_drop_unused,
     ]
 )  # fmt: skip

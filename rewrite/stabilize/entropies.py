@@ -5,9 +5,11 @@ sum(p log(p / q)).
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from symcomp.core.node import Apply
+from symcomp.core.op import Op
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.nnet.entropy import Divergence, NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax
@@ -67,26 +69,60 @@ def entropy_of_mean(node: Apply, graph: Any) -> Any:
     """sum(x exp(x)) / sum(exp(x)) - log(sum(exp(x))) -> negative_entropy(x);
     sum(x softmax(x)) - logsumexp(x) likewise
     """
-    s = as_sum(node.outputs[0])
-    for total, c in s.terms.items():
-        if _is_elementwise(total):
-            continue
-        inner, views = through_views(total)
-        logarithm = computed_by(inner, LogSumExp)
-        if logarithm is None:
-            continue
-        for term, k in s.pairs():
-            mean, others = through_views(term)
-            if k != -c or [v.op for v in others] != [v.op for v in views]:
-                continue
-            if _is_mean(mean, logarithm):
-                (x,), axes = logarithm.inputs, logarithm.op.axes
-                empty = math.inf if computed_by(mean, Reduce) else math.nan
-                entropy = unless_empty(NegativeEntropy(axes)(x), x, axes, empty)
-                found = rearranged(entropy, views)
-                rest = s.plus(Sum(0.0, {total: -c, term: -k, found: k}))
-                return sum_of(rest.constant, rest.pairs(), node.outputs[0])
+    for pair in _opposites(node, LogSumExp):
+        if _is_mean(pair.other, pair.node):
+            (x,), axes = pair.node.inputs, pair.node.op.axes
+            empty = math.inf if computed_by(pair.other, Reduce) else math.nan
+            return pair.replaced(unless_empty(NegativeEntropy(axes)(x), x, axes, empty), -pair.c)
     return None
+
+
+class _Opposites(NamedTuple):
+    """Two terms of a sum, seen through the same views, with opposite coefficients.
+
+    Attributes
+    ----------
+    node : Apply
+        Of the first term, whose coefficient is ``c``.
+    other : Variable
+        The second term, within its views.
+    rest : Sum
+        The sum without them.
+    out : Variable
+        The sum.
+    """
+
+    node: Apply
+    other: Any
+    c: float
+    views: Any
+    rest: Sum
+    out: Any
+
+    def replaced(self, z: Any, k: float) -> Any:
+        """Return the sum with k z in place of both."""
+        rest = self.rest.plus(Sum(0.0, {rearranged(z, self.views): k}))
+        return sum_of(rest.constant, rest.pairs(), self.out)
+
+
+def _opposites(node: Apply, kind: type[Op]) -> Iterator[_Opposites]:
+    """Yield the terms that an op of this class computes, each with every one of the opposite
+    coefficient.
+    """
+    (out,) = node.outputs
+    s = as_sum(out)
+    for term, c in s.terms.items():
+        if _is_elementwise(term):
+            continue
+        inner, views = through_views(term)
+        found = computed_by(inner, kind)
+        if found is None:
+            continue
+        for second, k in s.pairs():
+            other, others = through_views(second)
+            if k == -c and [v.op for v in others] == [v.op for v in views]:
+                rest = s.plus(Sum(0.0, {term: -c, second: -k}))
+                yield _Opposites(found, other, c, views, rest, out)
 
 
 def _is_elementwise(x: Any) -> bool:
@@ -157,23 +193,10 @@ def _summed(node: Apply, z: Any, axis: int) -> Any:
 @rule(*SUMS, why="the sums nearly cancel where the weights are nearly equal")
 def divergence_of_entropies(node: Apply, graph: Any) -> Any:
     """negative_entropy(x) - sum(softmax(x) log_softmax(y)) -> divergence(x, y)"""
-    s = as_sum(node.outputs[0])
-    for own, c in s.terms.items():
-        if _is_elementwise(own):
-            continue
-        inner, views = through_views(own)
-        entropy = computed_by(inner, NegativeEntropy)
-        if entropy is None:
-            continue
-        for term, k in s.pairs():
-            cross, others = through_views(term)
-            if k != -c or [v.op for v in others] != [v.op for v in views]:
-                continue
-            y = _logits_beside(cross, entropy)
-            if y is not None:
-                found = rearranged(Divergence(entropy.op.axes)(entropy.inputs[0], y), views)
-                rest = s.plus(Sum(0.0, {own: -c, term: -k, found: c}))
-                return sum_of(rest.constant, rest.pairs(), node.outputs[0])
+    for pair in _opposites(node, NegativeEntropy):
+        y = _logits_beside(pair.other, pair.node)
+        if y is not None:
+            return pair.replaced(Divergence(pair.node.op.axes)(pair.node.inputs[0], y), pair.c)
     return None
 
 

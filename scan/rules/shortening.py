@@ -11,6 +11,7 @@ from symcomp.ops.elementwise.scalar_math import maximum, minimum
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import Slice, left_out
 from symcomp.ops.shapes.axes import shape_padleft
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.filled import zeros
 from symcomp.ops.shapes.joining import stack
 from symcomp.ops.shapes.shape import shape_tuple
@@ -190,14 +191,23 @@ def scan_read_last_rows(node: Apply, graph: Any) -> Any:
     known = max(more + (int(n.data) if isinstance(n, Constant) else 0), 0)
     if count > known:
         y = y[maximum(shape_tuple(y)[0] - more - n, 0) :]
-    elif isinstance(y.owner and y.owner.op, Stack) and count <= len(y.owner.inputs):
-        rows = y.owner.inputs[-count:]
+    elif count <= len(made := _rows_of(y)):
+        rows = made[-count:]
         if isinstance(first, int):
             return Subtensor(tuple(rest))(rows[0], *node.inputs[1:]) if rest else rows[0]
         y = stack(rows) if count > 1 else shape_padleft(rows[0])
         if node.op.pattern == (Slice(-count),):
             return y
     return node.op(y, *node.inputs[1:])
+
+
+def _rows_of(y: Any) -> list[Any]:
+    """Return the rows that ``y`` is made of, as a stack or as a view of one; none otherwise."""
+    node = y.owner
+    if node is not None and isinstance(node.op, Stack):
+        return list(node.inputs)
+    is_padded = node is not None and node.op == DimShuffle(y.ndim - 1, ("x", *range(y.ndim - 1)))
+    return list(node.inputs) if is_padded else []
 
 
 @rule(Subtensor, why="the last row, if there is one, is that of the second part")

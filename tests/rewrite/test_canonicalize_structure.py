@@ -101,7 +101,8 @@ CASES = [
     Case("sum_of_neg", lambda x: (-x).sum(axis=0), (M,), "neg sum"),
     Case("sum_of_neg", lambda x: (-x).sum(), (F,), "neg sum", note="float32"),
     Case("sum_of_neg", lambda x: (-x).sum(axis=1), (C,), "neg sum", note="complex"),
-    Case("constant_stack", lambda x: Stack()(x), (S,), "DimShuffle"),
+    Case("stack_of_one", lambda x: Stack()(x), (S,), "DimShuffle"),
+    Case("stack_of_one", lambda x: Stack()(x), (M,), "DimShuffle"),
     Case("assert_true", lambda x: T.Assert()(x, T.constant(True)), (V,), ""),
     Case("assert_true", lambda x, c: T.Assert()(x, T.constant(True), c), (V, TRUE), "Assert",
          note="one of two"),
@@ -154,7 +155,7 @@ STAYS = {
     "some axes": ("reduce_of_dimshuffle", lambda x: x.T.sum(axis=0), (M,)),
     "ints": ("sum_of_neg", lambda x: (-x).sum(dtype="float64"), (I.astype("int8"),)),
     "max of neg": ("sum_of_neg", lambda x: (-x).max(), (M,)),
-    "two": ("constant_stack", lambda x: Stack()(x, x), (S,)),
+    "two": ("stack_of_one", lambda x: Stack()(x, x), (S,)),
     "false": ("assert_true", lambda x: T.Assert()(x, T.constant(False)), (V,)),
     "unknown": ("ifelse_known", lambda c, x, y: ifelse(c, x, y), (TRUE, V, W)),
     "all used": (

@@ -28,7 +28,6 @@ CASES = [
     Case("diagonal_matrix_as_write", T.diag, (X,), "Reshape SetSubtensor",
          static="full"),
     Case("sum_of_neg", lambda x: (-x).sum(), (X,), "neg sum"),
-    Case("stack_of_one", lambda x: T.stack([x]), (X,), "DimShuffle"),
     Case("function_of_scipy", T.i0, (I,), "cast i0", rtol=1e-15, note="ints"),
     Case("function_of_scipy", T.i0, (X.astype("float16"),), "cast cast i0", rtol=1e-3,
          note="float16"),

@@ -5,6 +5,7 @@ where the weights are nearly equal.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,6 @@ from symcomp.ops.nnet.softmax import (
     even_weights,
     log_total_of_lines,
 )
-from symcomp.ops.reductions.functions import sum as sum_
 
 # The Maclaurin series of (exp(-h) - 1 + h) / h^2, to full precision for |h| <= NEAR.
 NEAR = 0.5
@@ -44,18 +44,11 @@ class NegativeEntropy(AxisReduction):
             z = mean - log_total[..., 0] if lines.shape[-1] else np.zeros(lines.shape[:-1])
             return np.asarray(z, x.dtype)
 
-    def _slope(self, x: Any) -> Any:
-        """Return the derivative by x: the weights times the deviations of x from its mean."""
+    def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
+        """Return the weights times the deviations of x from its mean."""
+        (x,) = inputs
         w = even_weights(x, self.axes)
-        return w * SubtractWeightedMean(self.axes)(x, w)
-
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x,), (gz,) = inputs, output_grads
-        return [self._keep(gz, x.ndim) * self._slope(x)]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (x,), (dx,) = inputs, tangents
-        return [sum_(self._slope(x) * dx, axis=self.axes)]
+        return [w * SubtractWeightedMean(self.axes)(x, w)]
 
 
 @record
@@ -76,23 +69,13 @@ class Divergence(AxisReduction):
         with np.errstate(all="ignore"):
             return np.asarray(_divergence(*lines), x.dtype)
 
-    def _slopes(self, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
-        """Return the derivatives by x and y: p_i (log(p_i / q_i) - z), and q_i - p_i."""
+    def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
+        """Return p_i (log(p_i / q_i) - z), and q_i - p_i."""
+        x, y = inputs
         p, q = (even_weights(v, self.axes) for v in (x, y))
         gap = SubtractWeightedMean(self.axes)(x - y, p)
         logarithm = gap + self._keep(z, x.ndim)
         return p * gap, switch(lt(logarithm, -0.5), q - p, p * expm1(-logarithm))
-
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x, y), (z,), (gz,) = inputs, outputs, output_grads
-        g = self._keep(gz, x.ndim)
-        return [g * slope for slope in self._slopes(x, y, z)]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (x, y), (z,) = inputs, outputs
-        slopes = zip(self._slopes(x, y, z), tangents, strict=True)
-        parts = [slope * tangent for slope, tangent in slopes if tangent is not None]
-        return [sum_(sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
 
 
 def _divergence(x: Any, y: Any) -> Any:

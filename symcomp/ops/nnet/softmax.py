@@ -22,6 +22,7 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.numerics.exact import WIDER, growth, two_sum
 from symcomp.ops.reductions.functions import sum as sum_
+from symcomp.ops.reductions.over_axes import ReductionOverAxes
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.shape import require_axes
 
@@ -341,10 +342,8 @@ def _centred_transposed(x: Any, w: Any) -> Any:
 # -- ops that reduce
 
 
-class AxisReduction(Op):
-    """Base of ops that reduce ``axes`` of their inputs, all of one shape."""
-
-    axes: Axes
+class AxisReduction(ReductionOverAxes):
+    """Base of reductions of one input or of several, in the wider type."""
 
     n_inputs: ClassVar[int] = 1
 
@@ -353,19 +352,10 @@ class AxisReduction(Op):
         shape = [n for a, n in enumerate(xs[0].type.shape) if a not in self.axes]
         return [TensorType(xs[0].dtype, shape)]
 
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
-
     def _lines(self, *xs: Any) -> list[Any]:
         """Return the arrays with ``axes`` merged into one, the last."""
         _require_one_shape(self, *xs)
         return [_widened(_lines(x, self.axes)) for x in xs]
-
-    def _keep(self, z: Any, ndim: int) -> Any:
-        rank = iter(range(z.ndim))
-        return DimShuffle(
-            z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(ndim))
-        )(z)
 
 
 class _LogOfSum(AxisReduction):
@@ -375,17 +365,10 @@ class _LogOfSum(AxisReduction):
         z = _polished(function, *self._lines(*xs))
         return np.asarray(z[..., 0], xs[0].dtype)
 
-    def _shares(self, x: Any, z: Any) -> Any:
+    def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
         """Return the softmax; 0 where all elements are -inf."""
-        return switch(eq(self._keep(z, x.ndim), -np.inf), 0, even_weights(x, self.axes))
-
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x,), (z,), (gz,) = inputs, outputs, output_grads
-        return [self._keep(gz, x.ndim) * self._shares(x, z)]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (x,), (z,), (dx,) = inputs, outputs, tangents
-        return [sum_(dx * self._shares(x, z), axis=self.axes)]
+        (x,) = inputs
+        return [switch(eq(self._keep(z, x.ndim), -np.inf), 0, even_weights(x, self.axes))]
 
 
 def even_weights(x: Any, axes: tuple[int, ...]) -> Any:
@@ -424,17 +407,6 @@ class WeightedLogSumExp(_LogOfSum):
     def perform(self, x: Any, w: Any) -> Any:
         return self._apply(_weighted_log_sum_exp, x, w)
 
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x, w), (z,), (gz,) = inputs, outputs, output_grads
-        g = self._keep(gz, x.ndim)
-        gx = g * WeightedSoftmax(self.axes)(x, w)
-        return [gx, g * (x - self._keep(z, x.ndim)).exp()]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (x, w), (z,), (dx, dw) = inputs, outputs, tangents
-        parts = []
-        if dx is not None:
-            parts.append(WeightedSoftmax(self.axes)(x, w) * dx)
-        if dw is not None:
-            parts.append((x - self._keep(z, x.ndim)).exp() * dw)
-        return [sum_(sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
+    def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
+        x, w = inputs
+        return WeightedSoftmax(self.axes)(x, w), (x - self._keep(z, x.ndim)).exp()

@@ -21,7 +21,7 @@ from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.numerics.exact import two_product
 from symcomp.ops.reductions.functions import sum as sum_
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.reductions.over_axes import ReductionOverAxes
 from symcomp.ops.shapes.shape import ShapeI, require_axes
 
 # log 2, cut after 32 bits, so that its products with exponents are exact, and the remainder.
@@ -67,23 +67,12 @@ class Centered(Op):
         return [self(dx)]
 
 
-class _FloatReduction(Op):
-    axes: Axes
-
+class _FloatReduction(ReductionOverAxes):
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         _require_float(self, x)
         require_axes(self, self.axes, x)
         shape = [n for a, n in enumerate(x.type.shape) if a not in self.axes]
         return [TensorType(x.dtype, shape)]
-
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
-
-    def _keep(self, z: Any, ndim: int) -> Any:
-        rank = iter(range(z.ndim))
-        return DimShuffle(
-            z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(ndim))
-        )(z)
 
 
 @record
@@ -98,17 +87,10 @@ class Variance(_FloatReduction):
             count = np.divide(math.prod(x.shape[a] for a in self.axes), 1, dtype=d.dtype)
             return np.asarray(np.square(d).sum(axis=self.axes) / count, x.dtype)
 
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x,), (gz,) = inputs, output_grads
-        return [self._keep(gz, x.ndim) * self._slope(x)]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (x,), (dx,) = inputs, tangents
-        return [sum_(self._slope(x) * dx, axis=self.axes)]
-
-    def _slope(self, x: Any) -> Any:
+    def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
+        (x,) = inputs
         count = math.prod(ShapeI(a)(x) for a in self.axes)
-        return 2 * Centered(self.axes)(x) / cast(count, x.dtype)
+        return [2 * Centered(self.axes)(x) / cast(count, x.dtype)]
 
 
 @record
@@ -129,17 +111,9 @@ class Norm(_FloatReduction):
             z = np.ldexp(norm, exponent)
         return np.asarray(np.squeeze(z, self.axes), x.dtype)
 
-    def _unit(self, x: Any, z: Any) -> Any:
-        z = self._keep(z, x.ndim)
-        return x / switch(eq(z, 0), 1, z)
-
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x,), (z,), (gz,) = inputs, outputs, output_grads
-        return [self._keep(gz, x.ndim) * self._unit(x, z)]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (x,), (z,), (dx,) = inputs, outputs, tangents
-        return [sum_(self._unit(x, z) * dx, axis=self.axes)]
+    def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
+        (x,), size = inputs, self._keep(z, inputs[0].ndim)
+        return [x / switch(eq(size, 0), 1, size)]
 
 
 @record
