@@ -102,7 +102,7 @@ CASES = [
     Case("sum_of_neg", lambda x: (-x).sum(), (F,), "neg sum", note="float32"),
     Case("sum_of_neg", lambda x: (-x).sum(axis=1), (C,), "neg sum", note="complex"),
     Case("stack_of_one", lambda x: Stack()(x), (S,), "DimShuffle"),
-    Case("stack_of_one", lambda x: Stack()(x), (M,), "DimShuffle"),
+    Case("stack_of_one", lambda x: Stack()(x), (M,), "DimShuffle", note="of a matrix"),
     Case("assert_true", lambda x: T.Assert()(x, T.constant(True)), (V,), ""),
     Case("assert_true", lambda x, c: T.Assert()(x, T.constant(True), c), (V, TRUE), "Assert",
          note="one of two"),
