@@ -21,6 +21,7 @@ from symcomp.codegen.cuda.elementwise import (
 from symcomp.codegen.cuda.reductions import (
     ALONE,
     ReductionShape,
+    can_be_added,
     held_for,
     kernel_of,
     stages_of,
@@ -418,9 +419,14 @@ class _Reduction:
             units = -(-self.results // warps)
             self._launch(kernel, self.arrays, [self.results, self.count], units)
             return
+        numbers = [self.results, self.count, chunks, -(-self.count // chunks)]
+        if self._adds_by_atomics():
+            for _, array in self.nest.bodies[1].stores:
+                self.planner.clear(self.arrays[array])
+            kernel = self._kernel("added", shape)
+            self._launch(kernel, self.arrays, numbers, self.results * chunks)
+            return
         temporaries = self._temporaries(chunks)
-        size = -(-self.count // chunks)
-        numbers = [self.results, self.count, chunks, size]
         for stage in range(stages_of(self.nest)):
             body = self.nest.bodies[2 * stage]
             if body.folds or body.stores:
@@ -428,6 +434,12 @@ class _Reduction:
                 self._launch(kernel, [*self.arrays, *temporaries], numbers, self.results * chunks)
             kernel = self._kernel("finish", shape, stage)
             self._launch(kernel, [*self.arrays, *temporaries], numbers, self.results)
+
+    def _adds_by_atomics(self) -> bool:
+        """Tell whether chunks add their sums to the results, in any order."""
+        results = [self.arrays[array] for _, array in self.nest.bodies[1].stores]
+        can_be_cleared = all(x.is_contiguous for x in results)
+        return self.planner.atomics and can_be_cleared and can_be_added(self.nest)
 
     def _kernel(self, which: str, shape: ReductionShape, stage: int = 0) -> CudaKernel:
         return kernel_of(self.nest.formula, _patterns(self.nest), which, shape, stage)

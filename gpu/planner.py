@@ -99,12 +99,19 @@ class Planner:
         Constants that are on the device, by their bytes: kept from plan to plan.
     products : str
         How cuBLAS multiplies float32: an entry of ``config.gpu_products``.
+    atomics : bool
+        Whether floats may be added in an order that depends on time.
     """
 
     def __init__(
-        self, driver: Driver, constants: dict[Any, DeviceMemory], products: str = "full"
+        self,
+        driver: Driver,
+        constants: dict[Any, DeviceMemory],
+        products: str = "full",
+        atomics: bool = False,
     ) -> None:
         self.driver, self._constants, self.products = driver, constants, products
+        self.atomics = atomics
         self.storages: list[DeviceStorage] = []
         self.calls: list[DeviceCall] = []
         self.kernels: dict[str, CudaKernel] = {}

@@ -106,7 +106,7 @@ class DeviceProgram(DeviceRegion):
 
     def __init__(self, op: DeviceGraph) -> None:
         super().__init__(len(op.host_inputs) < len(op.graph.inputs))
-        self._products = config.gpu_products
+        self._products, self._atomics = config.gpu_products, config.gpu_atomics
         self.op, self.name = op, str(op)
         self.order = toposort(op.graph.outputs)
         self._constants: dict[Any, DeviceMemory] = {}
@@ -126,7 +126,7 @@ class DeviceProgram(DeviceRegion):
         return ready(driver, self._plan(driver, values), inputs, self.name)
 
     def _plan(self, driver: Driver, values: Sequence[Any]) -> Plan:
-        planner = Planner(driver, self._constants, self._products)
+        planner = Planner(driver, self._constants, self._products, self._atomics)
         known: dict[Variable, Any] = {}
         for i, (x, value) in enumerate(zip(self.op.graph.inputs, values, strict=True)):
             if i in self.op.host_inputs:

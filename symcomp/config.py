@@ -187,6 +187,14 @@ OPTIONS = (
         "or emu, an emulator of cards for programs without one.",
     ),
     Option(
+        "gpu_atomics",
+        False,
+        bool,
+        "Whether functions that are compiled now may add floats by atomics on devices: at "
+        "positions that occur twice, and sums of chunks. This is faster, but the order of "
+        "additions, and so the last bits, differ from run to run.",
+    ),
+    Option(
         "gpu_check",
         False,
         bool,
@@ -316,6 +324,7 @@ class Config:
     compiledir: str
     compiledir_size: int
     device: str
+    gpu_atomics: bool
     gpu_check: bool
     gpu_graphs: bool
     gpu_products: str

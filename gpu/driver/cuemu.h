@@ -243,6 +243,12 @@ template <class T> static inline T take(const char *buf, size_t &off, size_t n) 
   if (off + sizeof(T) > n) fail("parameter buffer too short: %zu bytes", n);
   T v; memcpy(&v, buf + off, sizeof v); off += sizeof v; return v;
 }
+// The number of the block that is run as number i of n, or of the thread of a kernel without barriers. The factor of
+// the last order is prime, so each number occurs once unless n is a multiple of it.
+static inline unsigned turn(unsigned i, unsigned n) {
+  const unsigned prime = 1000003;
+  return cuemu_schedule == 0 ? i : cuemu_schedule == 1 || n % prime == 0 ? n - 1 - i : (unsigned)((uint64_t)i * prime % n);
+}
 static void poison() {
 #ifndef __SANITIZE_ADDRESS__
   if (__start_cuemu_shared) memset(__start_cuemu_shared, 0xff, __stop_cuemu_shared - __start_cuemu_shared);
@@ -259,10 +265,9 @@ template <bool ALONE, class F> static __attribute__((noinline)) int grid_loop(co
   static F *pf; pf = &thread;
   if (!ALONE) { prepare(n); body = [] { (*pf)(); }; }
   for (unsigned z = 0; z < g[2]; ++z) for (unsigned y = 0; y < g[1]; ++y) for (unsigned x = 0; x < g[0]; ++x) {
-    cuemu_blockIdx.x = x; cuemu_blockIdx.y = y; cuemu_blockIdx.z = z; poison();
+    cuemu_blockIdx.x = turn(x, g[0]); cuemu_blockIdx.y = turn(y, g[1]); cuemu_blockIdx.z = turn(z, g[2]); poison();
     if (!ALONE) run_block();
-    else for (unsigned k = 0; k < b[2]; ++k) for (unsigned j = 0; j < b[1]; ++j) for (unsigned i = 0; i < b[0]; ++i) {
-      cuemu_threadIdx.x = i; cuemu_threadIdx.y = j; cuemu_threadIdx.z = k; thread(); }
+    else for (int i = 0; i < n; ++i) { set_tid(turn(i, n)); thread(); }
     for (int i = 0; shmem && i < 128; ++i) if ((unsigned char)smem[shmem + i] != 0xa5) fail("write past the end of dynamic shared memory (%zu bytes)", shmem);
   }
   return 0;

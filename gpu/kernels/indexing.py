@@ -1,7 +1,8 @@
 """Reading and writing at positions: arrays of integers index some axes, the others are whole.
 
 Writing is in the order of the positions, also where some occur twice: they are sorted by their
-places, and one thread writes all values that go to one place.
+places, and one thread writes all values that go to one place. Where the order does not matter,
+of integers, or with `config.gpu_atomics`, atomics add at places as they come.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.codegen.cuda.text import ADDED, CudaKernel, named
 from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.core.record import record
 from symcomp.gpu.kernels.sorting import plan_sort
@@ -126,15 +127,41 @@ def gather_kernel(itemsize: int, dtypes: tuple[str, ...], rank: int) -> CudaKern
         Of the selection.
     """
     word = _WORDS[itemsize]
+    element = f"*(const {word} *)({_place(dtypes, rank)})"
+    return _element_kernel(dtypes, rank, f"(({word} *)data[1])[i] = {element};")
+
+
+@cache
+def add_kernel(dtype: str, dtypes: tuple[str, ...], rank: int) -> CudaKernel:
+    """Return the kernel that adds elements at positions by atomics.
+
+    Parameters
+    ----------
+    dtype : str
+        Of the elements.
+    dtypes : tuple of str
+        Of the index arrays.
+    rank : int
+        Of the selection.
+    """
+    kind = C_TYPES[dtype]
+    value = " + ".join(["data[1]", *(f"p{x} * step{x}[1]" for x in range(rank))])
+    line = f"add_to(({kind} *)({_place(dtypes, rank)}), *(const {kind} *)({value}));"
+    return _element_kernel(dtypes, rank, line)
+
+
+def _place(dtypes: Sequence[str], rank: int) -> str:
+    """Return where the element of the array is that positions select."""
     terms = [f"p{x} * step{x}[0]" for x in range(rank)]
     terms += [f"at{k} * stride{k}" for k in range(len(dtypes))]
+    return " + ".join(["data[0]", *terms])
+
+
+def _element_kernel(dtypes: Sequence[str], rank: int, line: str) -> CudaKernel:
+    """Return the kernel that executes a line for each element of a selection."""
     numbers = ["n", *(f"n{x}" for x in range(1, rank))]
     numbers += [name for k in range(len(dtypes)) for name in (f"length{k}", f"stride{k}")]
-    body = [
-        *_unravel_lines(rank),
-        *_position_lines(dtypes, rank, 2, "continue;"),
-        f"(({word} *)data[1])[i] = *(const {word} *)(data[0] + {' + '.join(terms)});",
-    ]
+    body = [*_unravel_lines(rank), *_position_lines(dtypes, rank, 2, "continue;"), line]
     return _kernel(numbers, 2 + len(dtypes), rank, body)
 
 
@@ -168,24 +195,37 @@ class Indexed:
 
 def plan_gather(planner: Planner, indexed: Indexed) -> Operand:
     """Emit reading at positions; return the selection."""
-    x, axes, arrays = indexed.view, indexed.axes, indexed.arrays
-    chosen = indexed.selection()
+    x, arrays, chosen = indexed.view, indexed.arrays, indexed.selection()
     z = planner.new(x.dtype, chosen.shape)
-    if z.size == 0:
-        return z
-    rank = len(chosen.shape)
+    if z.size:
+        rank = len(chosen.shape)
+        kernel = gather_kernel(x.itemsize, tuple(a.dtype for a in arrays), rank)
+        _launch_elements(planner, kernel, indexed, chosen, z, [0] * rank)
+    return z
+
+
+def _launch_elements(
+    planner: Planner, kernel: CudaKernel, indexed: Indexed, chosen: Selection, other: Operand,
+    steps: Sequence[int],
+) -> None:  # fmt: skip
+    """Emit a kernel whose threads have an element of the selection each, and one of ``other``.
+
+    Parameters
+    ----------
+    steps : sequence of int
+        Of ``other`` along the axes of the selection.
+    """
+    x, axes, arrays = indexed.view, indexed.axes, indexed.arrays
     rows = []
-    for axis in range(rank):
-        whole = chosen.whole[axis]
+    for axis, whole in enumerate(chosen.whole):
         indices = [_index_step(a, chosen, axis) for a in arrays]
-        rows.append([x.strides[whole] if whole >= 0 else 0, 0, *indices])
-    numbers = [z.size, *chosen.shape[1:]]
+        rows.append([x.strides[whole] if whole >= 0 else 0, steps[axis], *indices])
+    n = int(np.prod(chosen.shape, dtype=np.int64))
+    numbers = [n, *chosen.shape[1:]]
     for axis in axes:
         numbers += [x.shape[axis], x.strides[axis]]
-    kernel = gather_kernel(x.itemsize, tuple(a.dtype for a in arrays), rank)
-    blocks = [blocks_for(z.size, THREADS)]
-    planner.launch(kernel, blocks, numbers, [x, z, *arrays], rows, ticket=planner.label)
-    return z
+    blocks = [blocks_for(n, THREADS)]
+    planner.launch(kernel, blocks, numbers, [x, other, *arrays], rows, ticket=planner.label)
 
 
 def _index_step(array: Operand, chosen: Selection, axis: int) -> int:
@@ -288,11 +328,16 @@ def plan_scatter(planner: Planner, indexed: Indexed, y: Operand, replaces: bool)
     count = int(np.prod(shape, dtype=np.int64))
     if count == 0 or 0 in chosen.shape:
         return
+    y_step = [0 if n == 1 else s for n, s in zip(y.shape, y.strides, strict=True)]
+    any_order = planner.atomics or np.dtype(z.dtype).kind in "iu"
+    if not replaces and any_order and z.dtype in ADDED:
+        kernel = add_kernel(z.dtype, tuple(a.dtype for a in arrays), len(chosen.shape))
+        _launch_elements(planner, kernel, indexed, chosen, y, y_step)
+        return
     keys = _keys(planner, z, chosen, axes, arrays, count)
     order = plan_sort(planner, keys, 0, positions=True)
     rank = len(shape)
     others = [a for a in range(len(chosen.shape)) if a not in chosen.positions]
-    y_step = [0 if n == 1 else s for n, s in zip(y.shape, y.strides, strict=True)]
     rows = [[0, y_step[a], 0, 0] for a in chosen.positions]
     rows += [[z.strides[chosen.whole[a]], y_step[a], 0, 0] for a in others]
     lengths = [chosen.shape[a] for a in others]

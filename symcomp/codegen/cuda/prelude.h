@@ -133,6 +133,11 @@ template <class T> INLINE bool operator!=(complex_number<T> x, complex_number<T>
     return x.re != y.re || x.im != y.im;
 }
 
+/* Add to an element that other threads add to at the same time. The sum modulo 2^64 of integers is that of their bits. */
+template <class T> INLINE void add_to(T *to, T x) { atomicAdd(to, x); }
+INLINE void add_to(int64_t *to, int64_t x) { atomicAdd((unsigned long long *)to, (unsigned long long)x); }
+INLINE void add_to(uint64_t *to, uint64_t x) { atomicAdd((unsigned long long *)to, (unsigned long long)x); }
+
 /* Arguments: the addresses of arrays, bytes between neighbours along an axis, numbers of a formula. */
 template <int N> struct addresses {
     char *at[N];

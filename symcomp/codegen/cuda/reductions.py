@@ -5,7 +5,7 @@ are few elements; else a block, whose threads' totals are joined, those of a war
 results of not many elements, a warp, without barriers, and a block makes some at once. Where there
 are too few results for a card, each pass is cut in chunks: one kernel leaves totals of chunks,
 another, by teams again, joins them, and computes what follows. Nothing is added up in an order that
-depends on time.
+depends on time, unless `config.gpu_atomics` lets chunks add their sums to results themselves.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from symcomp.codegen.cpu.bodies import BodyPlan
 from symcomp.codegen.cuda.elementwise import total, unravel
 from symcomp.codegen.cuda.folds import THREAD, ThreadFold
 from symcomp.codegen.cuda.held import holding_passes, passes_of, words_held
-from symcomp.codegen.cuda.text import WARP, CudaKernel, print_function
+from symcomp.codegen.cuda.text import ADDED, WARP, CudaKernel, print_function
 from symcomp.codegen.loopir.expressions import Get, Index, IndexOp, Load, Stride, Var, plus
 from symcomp.codegen.loopir.ir import (
     Accumulators,
+    AddTo,
     Define,
     Guard,
     If,
@@ -87,6 +88,25 @@ def part(nest: Nest, shape: ReductionShape, stage: int) -> CudaKernel:
     return _Writer(nest, shape, True).part(stage)
 
 
+def added(nest: Nest, shape: ReductionShape) -> CudaKernel:
+    """Return the kernel that adds the totals of chunks to results, which are 0 before, in any order
+    of the chunks.
+    """
+    return _Writer(nest, shape, False).added()
+
+
+def can_be_added(nest: Nest) -> bool:
+    """Tell whether the results are sums alone, of dtypes that atomics add."""
+    formula = nest.formula
+    if stages_of(nest) > 1 or nest.bodies[1].steps:
+        return False
+    folds = [ThreadFold(nest, value) for value in nest.bodies[0].folds]
+    stored = {value for value, _ in nest.bodies[1].stores}
+    return stored == set(nest.totals) and all(
+        fold.name == "sum" and fold.work == formula.dtypes[fold.number] in ADDED for fold in folds
+    )
+
+
 def finish(nest: Nest, shape: ReductionShape, stage: int) -> CudaKernel:
     """Return the kernel that joins the totals of chunks, and computes what follows the pass."""
     return _Writer(nest, shape, True).finish(stage)
@@ -107,15 +127,15 @@ def kernel_of(
     formula : Formula
     patterns : tuple of tuple of bool
         Of its inputs.
-    which : {"whole", "part", "finish"}
+    which : {"whole", "part", "finish", "added"}
         See the functions of these names.
     shape : ReductionShape
     stage : int
     """
     nest = nest_of(formula, patterns)
     assert nest is not None
-    if which == "whole":
-        return whole(nest, shape)
+    if which in ("whole", "added"):
+        return (whole if which == "whole" else added)(nest, shape)
     return (part if which == "part" else finish)(nest, shape, stage)
 
 
@@ -195,6 +215,17 @@ class _Writer:
         return self._kernel(body, "results", ("results", "count"))
 
     def part(self, stage: int) -> CudaKernel:
+        return self._of_chunks(stage, [x for fold in self._folds(stage) for x in self._leave(fold)])
+
+    def added(self) -> CudaKernel:
+        leave: list[Statement] = []
+        for value, array in self.plans[1].stores:
+            total = self.folds[value].finished()
+            leave += [self._single(array, True), AddTo(f"a{array}", 0, total)]
+        return self._of_chunks(0, leave)
+
+    def _of_chunks(self, stage: int, leave: Sequence[Statement]) -> CudaKernel:
+        """Return the kernel that adds up chunks, and does something with their totals."""
         folds = self._folds(stage)
         body: list[Statement] = [
             Define("o", IndexOp("%", (Var("w"), Var("results")))),
@@ -205,14 +236,13 @@ class _Writer:
         ]
         pass_ = [x for fold in folds for x in fold.start()]
         pass_ += self._pass(stage, Var("first"), Var("last"))
-        leave = [x for fold in folds for x in self._leave(fold)]
         if self.team:
             body += [x for fold in folds for x in fold.declare(True)]
             share = [x for fold in folds for x in fold.share()]
             body.append(self._by_all([*pass_, *share]))
             take = [x for fold in folds for x in fold.take(self.shape.threads)]
-            leave = [*take, *leave]
-            body.append(self._by_all([Guard(IndexOp("==", (THREAD, 0)), tuple(leave))]))
+            first = Guard(IndexOp("==", (THREAD, 0)), (*take, *leave))
+            body.append(self._by_all([first]))
         else:
             body += [*pass_, *leave]
         return self._kernel(body, IndexOp("*", (Var("results"), Var("chunks"))),

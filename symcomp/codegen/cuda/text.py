@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from functools import cache
 
 from symcomp.codegen.functions.c_scalars import C_TYPES
-from symcomp.codegen.loopir.ir import Accumulators, KernelFunction, Kind, Loop, Pack, WritePack
+from symcomp.codegen.loopir.ir import (
+    Accumulators,
+    AddTo,
+    KernelFunction,
+    Kind,
+    Loop,
+    Pack,
+    WritePack,
+)
 from symcomp.codegen.printers.c_file import (
     OF_DOUBLES,
     functions_of_numbers,
@@ -18,7 +26,7 @@ from symcomp.codegen.printers.c_file import (
     special_functions,
     wider_functions,
 )
-from symcomp.codegen.printers.c_text import Add, Lines, index_text
+from symcomp.codegen.printers.c_text import Add, Lines, index_text, value_text
 from symcomp.core.record import record
 
 # Threads that run together, and read one another's registers.
@@ -26,6 +34,8 @@ WARP = 32
 # Text that is none for cards, as it has complex numbers.
 _LACKING = re.compile(r"\b(?:c_\w+|creal|cimag|conj|_Complex|complex_of)\b")
 _CALLED = re.compile(r"\b[a-zA-Z_]\w*(?=\()")
+#: The dtypes that atomics add.
+ADDED = ("float32", "float64", "int32", "int64", "uint32", "uint64")
 _HEAD = re.compile(r"^(?:INLINE|HELPER|RARE|SLOW) .*?(?:\bF\((\w+)\)|(\w+))\(", re.M)
 
 
@@ -119,6 +129,9 @@ class _Lines(Lines):
 
     def write_pack(self, s: WritePack, indent: str, add: Add) -> None:
         add(f"{indent}write_pack({s.pointer}, {s.pack});")
+
+    def add_to(self, s: AddTo, indent: str, add: Add) -> None:
+        add(f"{indent}add_to({s.pointer} + {index_text(s.index, 5)}, {value_text(s.value)});")
 
 
 def print_function(

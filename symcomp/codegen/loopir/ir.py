@@ -365,11 +365,20 @@ class WritePack:
     pack: str
 
 
+@record
+class AddTo:
+    """On cards: add a value to an element in memory, which other threads add to in any order."""
+
+    pointer: str
+    index: Index
+    value: Value
+
+
 Statement: TypeAlias = (
     "Pointer | Accumulators | Quarters | Let | Define | Counter | Store | Set | Scatter | Loop | If"
     " | Guard"
     " | FunctionCall | MergeSums | Prefetch | CopyTable | MoveTable"
-    " | Pack | WritePack"
+    " | Pack | WritePack | AddTo"
 )
 
 # -- functions

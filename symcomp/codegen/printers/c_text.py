@@ -30,6 +30,7 @@ from symcomp.codegen.loopir.expressions import (
 )
 from symcomp.codegen.loopir.ir import (
     Accumulators,
+    AddTo,
     CopyTable,
     Counter,
     Define,
@@ -245,6 +246,7 @@ _STATEMENTS: dict[type, str] = {
     MoveTable: "move_table",
     Pack: "pack",
     WritePack: "write_pack",
+    AddTo: "add_to",
 }
 
 
