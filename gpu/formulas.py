@@ -437,9 +437,10 @@ class _Reduction:
 
     def _adds_by_atomics(self) -> bool:
         """Tell whether chunks add their sums to the results, in any order."""
-        results = [self.arrays[array] for _, array in self.nest.bodies[1].stores]
-        can_be_cleared = all(x.is_contiguous for x in results)
-        return self.planner.atomics and can_be_cleared and can_be_added(self.nest)
+        if not self.planner.atomics or not can_be_added(self.nest):
+            return False
+        # The device clears arrays in C order alone.
+        return all(self.arrays[array].is_contiguous for _, array in self.nest.bodies[1].stores)
 
     def _kernel(self, which: str, shape: ReductionShape, stage: int = 0) -> CudaKernel:
         return kernel_of(self.nest.formula, _patterns(self.nest), which, shape, stage)
