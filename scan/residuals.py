@@ -77,6 +77,8 @@ class _Cut:
         self._hidden = _depending(
             order, {x for x in step.carried if not isinstance(x, TensorVariable)}
         )
+        self._facts = Shapes()
+        self._lasting: dict[Variable, bool] = {}
         self._fixed: dict[Variable, bool] = {}
         self._cheap: dict[Variable, bool] = {}
         self._used: dict[Variable, None] = {}
@@ -133,7 +135,6 @@ class _Cut:
         """Return the outputs, with values of which only the shape is used replaced by their
         lengths.
         """
-        facts = Shapes()
         memo: dict[Variable, Any] = {}
         varying = _depending(toposort(self._outputs), self._varying)
         for node in toposort(self._outputs):
@@ -142,10 +143,10 @@ class _Cut:
             if model is None or model in varying or model.owner is None or self._is_there(model):
                 pass
             elif isinstance(node.op, ShapeI):
-                memo[y] = as_tensor_variable(facts.of(model)[node.op.axis], dtype="int64")
+                memo[y] = as_tensor_variable(self._facts.of(model)[node.op.axis], dtype="int64")
                 continue
             elif elementwise(y, "second") is not None and inputs[1] is not inputs[0]:
-                lengths = [as_tensor_variable(n, dtype="int64") for n in facts.of(y)]
+                lengths = [as_tensor_variable(n, dtype="int64") for n in self._facts.of(y)]
                 memo[y] = shaped(Alloc()(inputs[1], *lengths), y.type.shape)
                 continue
             if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
@@ -191,7 +192,20 @@ class _Cut:
             return False
         if x.owner is None or x in self._hidden:
             return True
-        return x in self._keepable and not self._op.recompute and not self._is_cheap(x)
+        if x not in self._keepable or self._op.recompute or self._is_cheap(x):
+            return False
+        return all(isinstance(n, int) or self._is_lasting(n) for n in self._facts.of(x))
+
+    def _is_lasting(self, length: Variable) -> bool:
+        """Tell whether ``length`` is known to be the same in all steps."""
+        for node in toposort([length], self._lasting):
+            for v in (*node.inputs, length):
+                if v.owner is None:
+                    self._lasting[v] = v in self._captured or isinstance(v, Constant)
+            of_input = isinstance(node.op, ShapeI) and node.inputs[0].owner is None
+            on = of_input or all(self._lasting[v] for v in node.inputs)
+            self._lasting.update((y, on) for y in node.outputs)
+        return self._lasting.setdefault(length, length in self._captured)
 
     def _is_fixed(self, x: Variable) -> bool:
         """Tell whether ``x`` is the same in all steps."""

@@ -188,6 +188,28 @@ def test_values_kept_for_the_gradient() -> None:
     check(build, X, H, W / 2, expected=by_hand)
 
 
+def test_values_whose_lengths_change_from_step_to_step_are_computed_again() -> None:
+    """A window that grows with the steps, and the elements that a mask chooses."""
+
+    def build(h: Any, w: Any) -> Any:
+        def step(k: Any, h: Any) -> Any:
+            h = T.set_subtensor(h[k], T.tanh(T.dot(h[: k + 1], w[: k + 1, k])))
+            return T.set_subtensor(h[h > 0.1], h.prod())
+
+        return symcomp.scan(step, T.arange(3), h)[0]
+
+    def by_hand(h: Any, w: Any) -> Any:
+        rows = []
+        for k in range(3):
+            h = h.copy()
+            h[k] = np.tanh(h[: k + 1] @ w[: k + 1, k])
+            h[h > 0.1] = h.prod()
+            rows.append(h)
+        return np.array(rows)
+
+    check(build, H, W, expected=by_hand, static="none")
+
+
 @pytest.mark.parametrize("truncate", [1, 2, 5, 9])
 def test_truncate_gradient(truncate: int) -> None:
     x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
