@@ -81,6 +81,7 @@ TASKS = [
     Task("LSTM, batch 32", "lstm", (32, 50, 128, 96), (2, 3, 4, 7), "examples/s"),
     Task("scan, H=100", "scan", (1000, 100), (4, 3), "us"),
     Task("scan, H=400", "scan", (1000, 400), (4, 5), "us"),
+    Task("scan of 10,000 steps, H=100", "scan", (10000, 100), (4, 3), "us"),
     Task("gradient of scan, H=100", "scan_gradient", (1000, 100), (4, 3), "us"),
     Task("gradient of scan, H=400", "scan_gradient", (1000, 400), (4, 5), "us"),
     Task("100 small ops", "chain", (2, 2), (2, 2), "us"),

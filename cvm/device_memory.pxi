@@ -63,7 +63,7 @@ cdef class DeviceCounters:
     compiled : int
         Modules that were compiled, not found in a cache.
     graphs, recorded : int
-        Regions that were enqueued as a graph, and graphs that were recorded.
+        Graphs that were enqueued, each a region or a part of one, and graphs that were recorded.
     """
 
     cdef public int64_t launches, waits, allocations, to_device, to_host, within, from_peers

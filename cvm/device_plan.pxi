@@ -22,6 +22,7 @@ cdef extern from "device/device_plan.h":
         int64_t repeats
         int end
         int first_motion, n_motions
+        int part
     ctypedef struct DeviceOrigin:
         int base
         int64_t offset
@@ -36,10 +37,10 @@ cdef extern from "device/device_plan.h":
     const int NO_HOST_MEMORY
     const int MOST_WORDS
     int enqueue_device_plan(
-        const DevicePlanData *, const DeviceFunctions *, void *, const uint64_t *, int *
+        const DevicePlanData *, const DeviceFunctions *, void *, const uint64_t *, void **, int *
     ) noexcept nogil
     int record_device_plan(
-        const DevicePlanData *, const DeviceFunctions *, void *, const uint64_t *, void **, int *
+        const DevicePlanData *, const DeviceFunctions *, void *, const uint64_t *, int, void **, int *
     ) noexcept nogil
 
 _DEVICE_KINDS = ["launch", "copy", "clear", "loop", "library"]
@@ -72,14 +73,18 @@ cdef class DevicePlan:
         Of a run: its launches, the bytes that it copies on the device, and the pieces of its work.
     is_recordable : bool
         Whether runs can be graphs.
+    parts : list of (int, list of int, int)
+        Loops that are graphs of their own where the plan is too long for one: the number of the call, the numbers
+        of the bases that its steps use, and how often a run enqueues it.
     """
 
     cdef DevicePlanData data
     cdef readonly int64_t launches, copied, pieces
     cdef readonly bint is_recordable
+    cdef list parts
 
     def __cinit__(
-        self, list calls, list origins, int bases, tuple totals=(0, 0, 0), bint is_recordable=True
+        self, list calls, list origins, int bases, tuple totals=(0, 0, 0), bint is_recordable=True, list parts=[]
     ):
         cdef DevicePlanData *d = &self.data
         cdef int i = 0
@@ -96,6 +101,14 @@ cdef class DevicePlan:
             d.origins[i].base, d.origins[i].offset = checked(base, -1, bases - 1, "a base"), offset
         for i, call in enumerate(calls):
             self._set(i, call)
+            d.calls[i].part = -1
+        self.parts = parts
+        for i, (number, used, _) in enumerate(parts):
+            if calls[number][0] != "loop":
+                raise ValueError(f"call {number} is no loop")
+            for base in used:
+                checked(base, 0, bases - 1, "a base")
+            d.calls[<int>number].part = i
 
     cdef int _set(self, int i, tuple given) except -1:
         cdef DevicePlanData *d = &self.data
@@ -167,7 +180,7 @@ cdef class DevicePlan:
             for i in range(len(bases)):
                 addresses[i] = bases[i]
             with nogil:
-                code = enqueue_device_plan(&self.data, &given, to, addresses, &failed)
+                code = enqueue_device_plan(&self.data, &given, to, addresses, NULL, &failed)
         finally:
             PyMem_Free(addresses)
         if code == NO_HOST_MEMORY:

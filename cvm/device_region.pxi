@@ -16,6 +16,10 @@ cdef enum:
     LARGEST_STAGED = 65536
 
 
+#: The most pieces of work of a graph.
+MOST_PIECES = MOST_IN_GRAPH
+
+
 # Whether work was enqueued as a graph; CANNOT: it cannot be one, or graphs are left out.
 cdef enum GraphUse:
     NOT_YET
@@ -44,6 +48,27 @@ cdef class RecordedGraph:
         if self._made != NULL and self._library.enter() == 0:
             self._library.functions.drop_made(self._made)
             self._library.leave()
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class RecordedParts:
+    """The graphs of all parts of a plan, for a run."""
+
+    cdef list graphs
+    cdef void **handles
+    cdef int64_t times
+
+    def __cinit__(self, Py_ssize_t n):
+        self.graphs, self.handles = [], <void **>_zeros(n, sizeof(void *))
+
+    cdef void add(self, RecordedGraph graph, int64_t times):
+        self.handles[len(self.graphs)] = graph._made
+        self.graphs.append(graph)
+        self.times += times
+
+    def __dealloc__(self):
+        PyMem_Free(self.handles)
 
 
 @cython.auto_pickle(False)
@@ -82,31 +107,35 @@ cdef class DeviceStream:
     cdef int enqueue(
         self, DevicePlan plan, work, const uint64_t *bases, list held, dict graphs
     ) except -1:
-        """Enqueue the calls of a plan; as a graph, if they are enqueued with these addresses again. Return a
-        ``GraphUse``.
+        """Enqueue the calls of a plan; as a graph, if they are enqueued with these addresses again, or with its
+        parts as graphs. Return a ``GraphUse``.
         """
         cdef int code, i, failed = -1
         cdef bint can_be
         cdef RecordedGraph graph = None
+        cdef RecordedParts parts = None
         is_timed = DEVICE_TIMELINE.get() is not None
         if self.address == 0 and not is_timed:
             self.driver.begin()
         if self.address == 0 or is_timed:
             self.driver.enqueue(work, [bases[i] for i in range(plan.data.n_bases)], held)
             return CANNOT
-        can_be = self.recorder and plan.is_recordable and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH
-        can_be = can_be and config.gpu_graphs
-        if can_be:
+        can_be = not plan.parts and plan.is_recordable and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH
+        if not self.recorder or not config.gpu_graphs:
+            can_be = False
+        elif plan.parts:
+            parts = self._graphs_of_parts(plan, work, bases, graphs)
+        elif can_be:
             graph = self._graph(plan, work, bases, graphs)
         if self._is_recorded:
-            code = self._enqueue(plan, bases, graph, &failed)
+            code = self._enqueue(plan, bases, graph, parts, &failed)
         else:
             with nogil:
-                code = self._enqueue(plan, bases, graph, &failed)
+                code = self._enqueue(plan, bases, graph, parts, &failed)
         self._check(work, code, failed)
         self.counters.launches += plan.launches
         self.counters.within += plan.copied
-        self.counters.graphs += graph is not None
+        self.counters.graphs += (graph is not None) + (0 if parts is None else parts.times)
         if self.log is not None:
             self.log.append((work, held))
         return CANNOT if not can_be else NOT_YET if graph is None else AS_GRAPH
@@ -128,7 +157,7 @@ cdef class DeviceStream:
         return 0
 
     cdef int _enqueue(
-        self, DevicePlan plan, const uint64_t *bases, RecordedGraph graph, int *failed
+        self, DevicePlan plan, const uint64_t *bases, RecordedGraph graph, RecordedParts parts, int *failed
     ) noexcept nogil:
         cdef int code = self.library.enter()
         if code:
@@ -137,7 +166,8 @@ cdef class DeviceStream:
             code = self.library.functions.launch_graph(graph._made, <void *>self.address)
         else:
             code = enqueue_device_plan(
-                &plan.data, &self.library.functions, <void *>self.address, bases, failed
+                &plan.data, &self.library.functions, <void *>self.address, bases,
+                NULL if parts is None else parts.handles, failed
             )
         self.library.leave()
         return code
@@ -152,17 +182,36 @@ cdef class DeviceStream:
             return None
         found = graphs[key]
         if found is None:
-            found = graphs[key] = self._recorded(plan, work, bases)
+            found = graphs[key] = self._recorded(plan, work, bases, -1)
         return found
 
-    cdef RecordedGraph _recorded(self, DevicePlan plan, work, const uint64_t *bases):
-        """Record a plan; with the GIL, as there is one stream for it."""
+    cdef RecordedParts _graphs_of_parts(self, DevicePlan plan, work, const uint64_t *bases, dict graphs):
+        """Return the graphs of the parts of a plan, for the addresses that each uses. They are recorded when these
+        are met for the first time, as one call enqueues a part several times.
+        """
+        cdef RecordedParts found = RecordedParts(len(plan.parts))
+        for number, used, times in plan.parts:
+            key = number, *[bases[<int>base] for base in used]
+            graph = graphs.get(key)
+            if graph is None:
+                graph = self._recorded(plan, work, bases, number)
+                if len(graphs) >= MOST_GRAPHS * len(plan.parts):
+                    del graphs[next(iter(graphs))]
+                graphs[key] = graph
+            found.add(graph, times)
+        return found
+
+    cdef RecordedGraph _recorded(self, DevicePlan plan, work, const uint64_t *bases, int loop):
+        """Record a plan, or the steps of a loop of it if that is no negative number; with the GIL, as there is one
+        stream for it.
+        """
         cdef RecordedGraph found = RecordedGraph.__new__(RecordedGraph)
         cdef int failed = -1, code = self.library.enter()
         found._library = self.library
         if code == 0:
             code = record_device_plan(
-                &plan.data, &self.library.functions, <void *>self.recorder, bases, &found._made, &failed
+                &plan.data, &self.library.functions, <void *>self.recorder, bases, loop, &found._made,
+                &failed,
             )
             self.library.leave()
         try:

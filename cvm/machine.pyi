@@ -371,12 +371,14 @@ class DevicePlan:
         bases: int,
         totals: tuple[int, int, int] = (0, 0, 0),
         is_recordable: bool = True,
+        parts: list[tuple[int, list[int], int]] = [],
     ) -> None: ...
     def enqueue(
         self, functions: tuple[int, ...], stream: int, bases: list[int]
     ) -> tuple[int, int]: ...
 
 DEVICE_TIMELINE: ContextVar[Any]
+MOST_PIECES: int
 
 class DeviceStream:
     library: DeviceLibrary

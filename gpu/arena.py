@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from symcomp.gpu.plan import DeviceCall, DeviceStorage
+from symcomp.gpu.plan import DeviceCall, DeviceStorage, roots_of
 
 # Where values in the arena begin: as the driver's own blocks do.
 ALIGNMENT = 256
@@ -52,7 +52,7 @@ class _Lifetimes:
         found: set[int] = set()
         for call in calls:
             self._now += 1
-            begin, used = self._now, set(self._roots(call.storages()))
+            begin, used = self._now, set(roots_of(self._storages, call.storages()))
             if call.step is not None:
                 inside = self.of_calls(call.step.calls)
                 used |= {s for s in inside if self._storages[s].step is not call.step}
@@ -62,17 +62,6 @@ class _Lifetimes:
                 self.spans[number] = min(first, begin), self._now
             found |= used
         return found
-
-    def _roots(self, numbers: set[int]) -> Iterator[int]:
-        """Yield the storages that these lie in at last."""
-        pending = [*numbers]
-        while pending:
-            number = pending.pop()
-            motion = self._storages[number].motion
-            if motion is None:
-                yield number
-            else:
-                pending += [base for base, _ in motion.bases]
 
 
 class _Arena:

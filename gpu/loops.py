@@ -20,6 +20,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
+from symcomp.gpu.chunks import chunk_length
 from symcomp.gpu.formulas import plan_copy
 from symcomp.gpu.lowerings.contract import (
     DeviceLowering,
@@ -28,6 +29,7 @@ from symcomp.gpu.lowerings.contract import (
     lowering_of,
     makes_arrays,
 )
+from symcomp.gpu.plan import LoopStep
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.region import plan_nodes
 from symcomp.ops.shapes.shape import Shape, ShapeI
@@ -251,6 +253,24 @@ class _Target:
     stride: int = 0
 
 
+@dataclass
+class _Repeated:
+    """The calls of a step, to be repeated.
+
+    Attributes
+    ----------
+    step : LoopStep
+    buffers : list of (Operand, Operand)
+        Where each carried value lies, in even steps and in odd ones.
+    stacks : list of Operand
+        The rows of each output that is no state.
+    """
+
+    step: LoopStep
+    buffers: list[tuple[Operand, Operand]]
+    stacks: list[Operand]
+
+
 class _Loop:
     """The plan of one loop.
 
@@ -311,12 +331,77 @@ class _Loop:
 
     def _repeated(self, states: Sequence[Operand]) -> list[Operand] | None:
         """Emit a loop of one step; return None if a carried value has another shape after it."""
-        planner, n = self.planner, self.n
+        planner, n, depths = self.planner, self.n, self.layout.depths
+        made = self._step(states, self.sequences, n)
+        if made is None:
+            return None
+        if planner.has_parts and not planner.is_in_step:
+            rows = [_row(x, 0).nbytes for x in (*self.sequences, *states, *made.stacks)]
+            length = chunk_length(made.step.calls, n, rows, depths)
+            if length:
+                return self._in_chunks(states, made.stacks, length)
+        self._start(made)
+        planner.repeat(made.step, n)
+        return [*states, *(pair[n & 1] for pair in made.buffers), *made.stacks]
+
+    def _in_chunks(
+        self, states: Sequence[Operand], stacks: Sequence[Operand], length: int
+    ) -> list[Operand]:
+        """Emit a loop of chunks of steps, each of which can be the same graph: the rows that they
+        read and write are copied to fixed places, and from there.
+        """
+        planner, n, depths = self.planner, self.n, self.layout.depths
+        read = [planner.new(x.dtype, [length, *x.shape[1:]]) for x in self.sequences]
+        fixed = [
+            planner.new(z.dtype, [depth + length, *z.shape[1:]])
+            for z, depth in zip(states, depths, strict=True)
+        ]
+        made = self._step(fixed, read, length)
+        assert made is not None
+        self._start(made)
+        for z, x, depth in zip(fixed, self.traced, depths, strict=True):
+            plan_copy(planner, _rows(z, 0, depth), x)
+        with planner.step() as part:
+            planner.repeat(made.step, length)
+            for z, depth in zip(fixed, depths, strict=True):
+                plan_copy(planner, _rows(z, 0, depth), _rows(z, length, length + depth))
+        before = [*zip(read, self.sequences, strict=True)]
+        after = [
+            (_rows(z, depth, depth + n), _rows(own, depth, depth + length))
+            for z, own, depth in zip(states, fixed, depths, strict=True)
+        ] + [*zip(stacks, made.stacks, strict=True)]
+        with planner.step() as chunk:
+            for own, x in before:
+                plan_copy(planner, own, self._moving_rows(x, length))
+            planner.repeat(part, 1, is_part=True)
+            for z, own in after:
+                plan_copy(planner, self._moving_rows(z, length), own)
+        planner.repeat(chunk, n // length)
+        done = n - n % length
+        for own, x in before:
+            plan_copy(planner, _rows(own, 0, n - done), _rows(x, done, n))
+        planner.repeat(made.step, n - done)
+        for z, own in after:
+            plan_copy(planner, _rows(z, done, n), _rows(own, 0, n - done))
+        return [*states, *(self._copied(pair[n & 1]) for pair in made.buffers), *stacks]
+
+    def _moving_rows(self, x: Operand, length: int) -> Operand:
+        """Return the operand, in chunks of ``length`` steps, of the rows of each."""
+        rows = _rows(x, 0, length)
+        return self.planner.moving(rows, rows, length * x.strides[0])
+
+    def _step(
+        self, states: Sequence[Operand], sequences: Sequence[Operand], n: int
+    ) -> _Repeated | None:
+        """Emit the calls of a step that reads and writes rows of these arrays; return None if a
+        carried value has another shape after it.
+        """
+        planner = self.planner
         buffers = [
             (planner.new(x.dtype, x.shape), planner.new(x.dtype, x.shape)) for x in self.carried
         ]
         with planner.step() as step:
-            made = self._results(self._moving_inputs(states, buffers))
+            made = self._results(self._moving_inputs(states, buffers, sequences))
             if any(z.shape != x.shape for z, x in zip(made.carried, self.carried, strict=True)):
                 return None
         self._check_rows(states, made.traced)
@@ -331,13 +416,18 @@ class _Loop:
         values = [*made.traced, *made.carried, *made.stacked]
         with planner.step(step):
             self._write(values, targets)
-        for x, (first, _) in zip(self.carried, buffers, strict=True):
-            plan_copy(planner, first, x)
-        planner.repeat(step, n)
-        return [*states, *(pair[n & 1] for pair in buffers), *stacks]
+        return _Repeated(step, buffers, stacks)
+
+    def _start(self, made: _Repeated) -> None:
+        """Let carried values lie where the first step reads them."""
+        for x, (first, _) in zip(self.carried, made.buffers, strict=True):
+            plan_copy(self.planner, first, x)
 
     def _moving_inputs(
-        self, states: Sequence[Operand], buffers: Sequence[tuple[Operand, Operand]]
+        self,
+        states: Sequence[Operand],
+        buffers: Sequence[tuple[Operand, Operand]],
+        sequences: Sequence[Operand],
     ) -> list[Any]:
         """Return the inputs of the body, which are others in each step."""
         moving, found = self.planner.moving, []
@@ -345,7 +435,7 @@ class _Loop:
             rows = [_row(z, (depth - lag) * z.strides[0]) for lag in lags]
             found += [moving(row, row, z.strides[0]) for row in rows]
         found += [moving(first, second) for first, second in buffers]
-        found += [moving(_row(x, 0), _row(x, 0), x.strides[0]) for x in self.sequences]
+        found += [moving(_row(x, 0), _row(x, 0), x.strides[0]) for x in sequences]
         return [*found, *self.captured]
 
     def _write(self, values: Sequence[Operand], targets: Sequence[_Target]) -> None:

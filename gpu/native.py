@@ -7,7 +7,7 @@ from typing import Any
 
 from symcomp.cvm.machine import DevicePlan
 from symcomp.gpu.driver.interface import Library
-from symcomp.gpu.plan import DeviceCall, DeviceStorage
+from symcomp.gpu.plan import DeviceCall, DeviceStorage, all_calls, roots_of
 
 
 class NativePlan:
@@ -54,11 +54,12 @@ class NativePlan:
         new = [i for i in sorted(kept) if storages[i].is_own]
         self.made = [storages[i].nbytes for i in new]
         self.base_of = {number: i for i, number in enumerate([*of_inputs, *new], 1)}
+        self._parts: list[tuple[int, list[int], int]] = []
         totals = self._flatten(calls)
         is_recordable = all(library.is_recordable for library in self.library_of.values())
         origins = [self._origin(i, s) for i, s in enumerate(storages)]
         self.native = DevicePlan(
-            self._flat, origins, 1 + len(self.base_of), totals, is_recordable
+            self._flat, origins, 1 + len(self.base_of), totals, is_recordable, self._parts
         )
         self._flat.clear()
 
@@ -69,9 +70,9 @@ class NativePlan:
             return self.base_of[number], 0
         return (0, storage.offset) if storage.offset >= 0 else (-1, 0)
 
-    def _flatten(self, calls: Sequence[DeviceCall]) -> tuple[int, int, int]:
-        """Add calls; return the number of their launches, the bytes that they copy, and how many
-        pieces of work they are.
+    def _flatten(self, calls: Sequence[DeviceCall], times: int = 1) -> tuple[int, int, int]:
+        """Add calls, which are enqueued ``times`` times in a run; return the number of their
+        launches, the bytes that they copy, and how many pieces of work they are.
         """
         launches = copied = pieces = 0
         for call in calls:
@@ -85,10 +86,19 @@ class NativePlan:
                 copied += call.nbytes if call.kind == "copy" else 0
                 pieces += 1
             else:
-                inner = [call.repeats * n for n in self._flatten(call.step.calls)]
+                if call.is_part:
+                    self._parts.append((at, self._bases(call.step.calls), times))
+                made = self._flatten(call.step.calls, times * call.repeats)
+                inner = [call.repeats * n for n in made]
                 launches, copied, pieces = launches + inner[0], copied + inner[1], pieces + inner[2]
             self._flat[at] = self._entry(call, len(self._flat))
         return launches, copied, pieces
+
+    def _bases(self, calls: Sequence[DeviceCall]) -> list[int]:
+        """Return the numbers of the bases that calls use."""
+        used = {s for call in all_calls(calls) for s in call.storages()}
+        origins = [self._origin(i, self._storages[i]) for i in roots_of(self._storages, used)]
+        return sorted({base for base, _ in origins if base >= 0})
 
     def _entry(self, call: DeviceCall, end: int) -> tuple[Any, ...]:
         launch, one = call.launch, (1, 1, 1)

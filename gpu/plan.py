@@ -4,7 +4,7 @@ them into the form that the machine enqueues, ``execution.py`` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,9 @@ class DeviceCall:
         Whose function is called.
     can_fail : bool
         Whether the kernel may report an error, which the host meets when it waits.
+    is_part : bool
+        Of a loop: whether it is a graph of its own, where the plan is too long for one. Its steps
+        use the same addresses each time.
     """
 
     kind: str
@@ -102,6 +105,7 @@ class DeviceCall:
     repeats: int = 0
     library: Any = None
     can_fail: bool = False
+    is_part: bool = False
 
     def storages(self) -> set[int]:
         """Return the storages that the work itself uses, not the calls of its step."""
@@ -185,3 +189,22 @@ def all_calls(calls: Sequence[DeviceCall]) -> Iterator[DeviceCall]:
         yield call
         if call.step is not None:
             yield from all_calls(call.step.calls)
+
+
+def count_pieces(calls: Sequence[DeviceCall]) -> int:
+    """Return the number of launches, copies and the like, those of all steps of loops counted."""
+    return sum(
+        1 if call.step is None else call.repeats * count_pieces(call.step.calls) for call in calls
+    )
+
+
+def roots_of(storages: Sequence[DeviceStorage], numbers: Iterable[int]) -> Iterator[int]:
+    """Yield the storages that these lie in at last."""
+    pending = [*numbers]
+    while pending:
+        number = pending.pop()
+        motion = storages[number].motion
+        if motion is None:
+            yield number
+        else:
+            pending += [base for base, _ in motion.bases]

@@ -101,6 +101,8 @@ class Planner:
         How cuBLAS multiplies float32: an entry of ``config.gpu_products``.
     atomics : bool
         Whether floats may be added in an order that depends on time.
+    has_parts : bool
+        Whether chunks of the steps of long loops are graphs of their own.
     """
 
     def __init__(
@@ -109,9 +111,10 @@ class Planner:
         constants: dict[Any, DeviceMemory],
         products: str = "full",
         atomics: bool = False,
+        has_parts: bool = False,
     ) -> None:
         self.driver, self._constants, self.products = driver, constants, products
-        self.atomics = atomics
+        self.atomics, self.has_parts = atomics, has_parts
         self.storages: list[DeviceStorage] = []
         self.calls: list[DeviceCall] = []
         self.kernels: dict[str, CudaKernel] = {}
@@ -264,12 +267,19 @@ class Planner:
         finally:
             self._step, self.calls = outer, calls
 
-    def repeat(self, step: LoopStep, times: int) -> None:
-        """Emit a loop: a step, again and again."""
+    @property
+    def is_in_step(self) -> bool:
+        """Whether calls are those of a step of a loop."""
+        return self._step is not None
+
+    def repeat(self, step: LoopStep, times: int, is_part: bool = False) -> None:
+        """Emit a loop: a step, again and again; ``is_part`` is that of the call."""
         if step.calls and times:
             nbytes = times * sum(call.nbytes for call in step.calls)
             self.calls.append(
-                DeviceCall("loop", self.label, nbytes=nbytes, step=step, repeats=times)
+                DeviceCall(
+                    "loop", self.label, nbytes=nbytes, step=step, repeats=times, is_part=is_part
+                )
             )
 
     def moving(self, even: Operand, odd: Operand, stride: int = 0) -> Operand:
@@ -304,10 +314,15 @@ class Planner:
 
     def finish(self, outputs: Sequence[Any]) -> Plan:
         """Return the plan: values that are no outputs get places in the arena."""
-        made = self.driver.kernels([*self.kernels.values()])
-        for call in all_calls(self.calls):
-            if call.launch is not None and call.library is None:
-                call.launch.kernel = made[call.launch.kernel]
+        launches = {  # several loops may have the same step
+            id(call.launch): call.launch
+            for call in all_calls(self.calls)
+            if call.launch is not None and call.library is None
+        }.values()
+        names = dict.fromkeys(launch.kernel for launch in launches)
+        made = self.driver.kernels([self.kernels[name] for name in names])
+        for launch in launches:
+            launch.kernel = made[launch.kernel]
         kept = {o.storage for o in outputs if isinstance(o, Operand)}
         size = place_values(self.storages, self.calls, kept)
         native = NativePlan(self.storages, self.calls, kept)

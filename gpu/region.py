@@ -16,6 +16,7 @@ from symcomp.core.record import record
 from symcomp.core.walk import toposort
 from symcomp.cvm.machine import DeviceMemory, DeviceRegion, RegionPlan, is_aligned
 from symcomp.errors import DTypeError, ShapeError
+from symcomp.gpu.chunks import is_too_long
 from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.driver.interface import Driver
 from symcomp.gpu.execution import ready
@@ -126,7 +127,18 @@ class DeviceProgram(DeviceRegion):
         return ready(driver, self._plan(driver, values), inputs, self.name)
 
     def _plan(self, driver: Driver, values: Sequence[Any]) -> Plan:
-        planner = Planner(driver, self._constants, self._products, self._atomics)
+        planner = self._planner(driver)
+        outputs = self._emit(planner, values)
+        if config.gpu_graphs and driver.queue.recorder and is_too_long(planner.calls):
+            planner = self._planner(driver, has_parts=True)
+            outputs = self._emit(planner, values)
+        return planner.finish(outputs)
+
+    def _planner(self, driver: Driver, has_parts: bool = False) -> Planner:
+        return Planner(driver, self._constants, self._products, self._atomics, has_parts)
+
+    def _emit(self, planner: Planner, values: Sequence[Any]) -> list[Any]:
+        """Emit the calls; return the outputs, operands or host arrays."""
         known: dict[Variable, Any] = {}
         for i, (x, value) in enumerate(zip(self.op.graph.inputs, values, strict=True)):
             if i in self.op.host_inputs:
@@ -142,7 +154,7 @@ class DeviceProgram(DeviceRegion):
             if i not in self.op.host_outputs and not isinstance(value, Operand):
                 value = planner.constant(value)
             outputs.append(value)
-        return planner.finish(outputs)
+        return outputs
 
 
 def plan_nodes(planner: Planner, order: Sequence[Apply], known: dict[Variable, Any]) -> None:

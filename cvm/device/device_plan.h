@@ -108,6 +108,7 @@ typedef struct {
     int64_t repeats;                    /* of a loop, whose step is the calls from the next one .. */
     int end;                            /* .. to before this one */
     int first_motion, n_motions;
+    int part;                           /* of a loop that is enqueued as a graph: its number; -1: there is none */
 } DeviceCall;
 
 /* Where a storage begins: behind the base of this number, which differs from run to run; or, for -1, at the address
@@ -134,6 +135,7 @@ typedef struct {
     void *stream;
     uint64_t *address;      /* of each storage */
     char *parameters;       /* a copy */
+    void *const *graphs;    /* of the parts, recorded; NULL: parts are enqueued call by call */
     int failed;             /* the call that failed */
 } DeviceRun;
 
@@ -177,13 +179,26 @@ static int enqueue_call(DeviceRun *run, const DeviceCall *c)
                                   c->block[1], c->block[2], c->shared, run->stream, NULL, extra);
 }
 
+static int enqueue_calls(DeviceRun *run, int i, int end);
+
+static int enqueue_steps(DeviceRun *run, int loop)
+{
+    const DeviceCall *c = run->plan->calls + loop;
+    int code = 0;
+    int64_t t;
+    for (t = 0; t < c->repeats && code == 0; t++) {
+        move_storages(run, c, t);
+        code = enqueue_calls(run, loop + 1, c->end);
+    }
+    return code;
+}
+
 /* Enqueue the calls from ``i`` to before ``end``; return the code of the first error, or 0. */
 static int enqueue_calls(DeviceRun *run, int i, int end)
 {
     int code = 0;
     while (i < end && code == 0) {
         const DeviceCall *c = run->plan->calls + i;
-        int64_t t;
         if (c->kind != DEVICE_LOOP) {
             code = enqueue_call(run, c);
             if (code)
@@ -191,50 +206,76 @@ static int enqueue_calls(DeviceRun *run, int i, int end)
             i++;
             continue;
         }
-        for (t = 0; t < c->repeats && code == 0; t++) {
-            move_storages(run, c, t);
-            code = enqueue_calls(run, i + 1, c->end);
-        }
+        if (c->part >= 0 && run->graphs != NULL)
+            code = run->functions->launch_graph(run->graphs[c->part], run->stream);
+        else
+            code = enqueue_steps(run, i);
         i = c->end;
     }
     return code;
 }
 
-/* Enqueue a plan; return the code of the first error, whose call is ``*failed``, or 0. */
-static int enqueue_device_plan(const DevicePlanData *plan, const DeviceFunctions *functions,
-                               void *stream, const uint64_t *bases, int *failed)
+/* Begin a run; it is ended by ``end_run``. Return 0, or NO_HOST_MEMORY. */
+static int begin_run(DeviceRun *run, const DevicePlanData *plan, const DeviceFunctions *functions,
+                     void *stream, const uint64_t *bases)
 {
     const size_t n_addresses = (size_t)plan->n_storages * sizeof(uint64_t);
-    DeviceRun run = {plan, functions, stream, NULL, NULL, -1};
     char *memory = (char *)malloc(n_addresses + plan->n_parameters + 1);
-    int i, code;
+    int i;
     if (memory == NULL)
         return NO_HOST_MEMORY;
-    run.address = (uint64_t *)memory;
-    run.parameters = memory + n_addresses;
+    run->plan = plan;
+    run->functions = functions;
+    run->stream = stream;
+    run->address = (uint64_t *)memory;
+    run->parameters = memory + n_addresses;
+    run->graphs = NULL;
+    run->failed = -1;
     for (i = 0; i < plan->n_storages; i++) {
         const DeviceOrigin *o = plan->origins + i;
-        run.address[i] = (o->base < 0 ? 0 : bases[o->base]) + (uint64_t)o->offset;
+        run->address[i] = (o->base < 0 ? 0 : bases[o->base]) + (uint64_t)o->offset;
     }
-    memcpy(run.parameters, plan->parameters, plan->n_parameters);
+    memcpy(run->parameters, plan->parameters, plan->n_parameters);
+    return 0;
+}
+
+static void end_run(DeviceRun *run) { free(run->address); }
+
+/* Enqueue a plan, its parts as graphs, if there are any; return the code of the first error, whose call is
+   ``*failed``, or 0. */
+static int enqueue_device_plan(const DevicePlanData *plan, const DeviceFunctions *functions, void *stream,
+                               const uint64_t *bases, void *const *graphs, int *failed)
+{
+    DeviceRun run;
+    int code = begin_run(&run, plan, functions, stream, bases);
+    if (code)
+        return code;
+    run.graphs = graphs;
     code = enqueue_calls(&run, 0, plan->n_calls);
     *failed = run.failed;
-    free(memory);
+    end_run(&run);
     return code;
 }
 
-/* Record a plan as a graph, on a stream that nothing else uses; return 0, or the code of an error as above. */
+/* Record a plan, or the steps of the loop ``loop`` if that is no negative number, as a graph, on a stream that
+   nothing else uses; return 0, or the code of an error as above. */
 static int record_device_plan(const DevicePlanData *plan, const DeviceFunctions *functions, void *stream,
-                              const uint64_t *bases, void **made, int *failed)
+                              const uint64_t *bases, int loop, void **made, int *failed)
 {
+    DeviceRun run;
     void *graph = NULL;
-    int code = functions->begin_capture(stream, CAPTURE_RELAXED), ended;
+    int code = begin_run(&run, plan, functions, stream, bases), ended;
     if (code)
         return code;
-    code = enqueue_device_plan(plan, functions, stream, bases, failed);
-    ended = functions->end_capture(stream, &graph);
-    if (code == 0)
-        code = ended;
+    code = functions->begin_capture(stream, CAPTURE_RELAXED);
+    if (code == 0) {
+        code = loop < 0 ? enqueue_calls(&run, 0, plan->n_calls) : enqueue_steps(&run, loop);
+        ended = functions->end_capture(stream, &graph);
+        if (code == 0)
+            code = ended;
+    }
+    *failed = run.failed;
+    end_run(&run);
     if (code == 0)
         code = functions->instantiate(made, graph, 0);
     if (graph != NULL)
