@@ -8,7 +8,7 @@ is one call with the calls of a step, which use storages that move from step to 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel
+from symcomp.core.node import Variable
 from symcomp.core.record import record
 from symcomp.cvm.machine import WIDEST, DeviceMemory
 from symcomp.gpu.arena import place_values
@@ -120,6 +121,7 @@ class Planner:
         self.kernels: dict[str, CudaKernel] = {}
         self.label = ""
         self._step: LoopStep | None = None
+        self._written_over: Collection[Variable] = ()
 
     # -- storages
 
@@ -271,6 +273,20 @@ class Planner:
     def is_in_step(self) -> bool:
         """Whether calls are those of a step of a loop."""
         return self._step is not None
+
+    @contextmanager
+    def writing_over(self, results: Collection[Variable]) -> Iterator[None]:
+        """Let these results, whose nodes write parts of their first input, be made in its memory.
+        """
+        before, self._written_over = self._written_over, results
+        try:
+            yield
+        finally:
+            self._written_over = before
+
+    def is_written_over(self, result: Variable) -> bool:
+        """Return whether a result is made in the memory of the first input of its node."""
+        return result in self._written_over
 
     def repeat(self, step: LoopStep, times: int, is_part: bool = False) -> None:
         """Emit a loop: a step, again and again; ``is_part`` is that of the call."""

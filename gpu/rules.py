@@ -20,7 +20,8 @@ from symcomp.core.walk import toposort
 from symcomp.gpu.branches import choose_on_devices
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.inlining import inline_graphs
-from symcomp.gpu.loops import DeviceLoop, DeviceUntil, is_count, leave_loops, lowered_loop
+from symcomp.gpu.loop_plans import lowered_loop
+from symcomp.gpu.loops import DeviceLoop, DeviceUntil, is_count, leave_loops
 from symcomp.gpu.lowerings.contract import (
     TARGET,
     is_number,

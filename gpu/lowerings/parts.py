@@ -97,8 +97,12 @@ def _plan_read(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[
 def _plan_write(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
     x, y, *rest = given
-    z = planner.new(x.dtype, x.shape)
-    plan_copy(planner, z, x)
+    if planner.is_written_over(node.outputs[0]):
+        z = x
+        if y.storage == z.storage:  # kernels read y while they write z
+            y = _copied(planner, y)
+    else:
+        z = _copied(planner, x)
     if ARRAY in op.pattern:
         indexed = _split_index(node, z, rest)
         plan_scatter(planner, indexed, _stretched(node, y, indexed.selection().shape), op.set)
@@ -112,6 +116,12 @@ def _plan_write(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence
     part = part_of(z, op.pattern, rest)
     _write_part(planner, part, _stretched(node, y, part.shape), op.set)
     return [z]
+
+
+def _copied(planner: Planner, x: Operand) -> Operand:
+    z = planner.new(x.dtype, x.shape)
+    plan_copy(planner, z, x)
+    return z
 
 
 def _stretched(node: Apply, y: Operand, shape: Sequence[int]) -> Operand:
