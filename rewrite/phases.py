@@ -27,9 +27,12 @@ from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_P
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.scatters import fuse_scatters, has_scatters
 from symcomp.rewrite.specialize import SPECIALIZE
+from symcomp.rewrite.stabilize.cancelled import CANCELLED_RULES
 from symcomp.rewrite.stabilize.differences import DIFFERENCE_RULES
+from symcomp.rewrite.stabilize.double_angles import DOUBLE_ANGLE_RULES
 from symcomp.rewrite.stabilize.entropies import ENTROPY_RULES
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
+from symcomp.rewrite.stabilize.geometric_means import GEOMETRIC_MEAN_RULES
 from symcomp.rewrite.stabilize.limits import LIMIT_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
 from symcomp.rewrite.stabilize.means import MEAN_RULES
@@ -66,17 +69,21 @@ STABILIZE = RuleSet(
         *POWER_NORM_RULES,
         *LOGARITHM_RULES,
         *REFERENCE_RULES,
+        *DOUBLE_ANGLE_RULES,
         *PRODUCT_RULES,
         *LIMIT_RULES,
         *MEAN_RULES,
         *ENTROPY_RULES,
+        *GEOMETRIC_MEAN_RULES,
         *POWER_RULES,
         *RATIONAL_RULES,
+        *CANCELLED_RULES,
     ],
     ["stabilize", "fast_compile", *STABLE],
 )
 INLINE = RuleSet(INLINE_RULES, QUICK)
-STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
+# Unsafe rules come first: where they are asked for, others would leave less.
+STABLE_FORMS = UNSAFE + STABILIZE + CANONICALIZE
 SPECIALIZED = RuleSet([*SPECIALIZE, *MATRIX_PRODUCTS], FULL) + NAN_UNSAFE_MATRIX_PRODUCTS
 BLAS = RuleSet(BLAS_RULES, FULL)
 IN_RANGE = RuleSet(EXTREMES, FULL)

@@ -51,11 +51,16 @@ def equal_terms(node: Apply, graph: Any) -> Any:
     return call("second", _filled(node, 0), sum_of(total.constant, total.pairs(), node.outputs[0]))
 
 
-@rule("true_div", "mul", why="equal factors cancel, except 0, infinity and NaN", tags=TAGS)
+@rule(
+    "true_div", "mul", "own_ratio", tags=TAGS,
+    why="equal factors cancel, except 0, infinity and NaN",
+)  # fmt: skip
 def equal_factors(node: Apply, graph: Any) -> Any:
     """x / x -> 1;   x y / x -> y"""
     if not dtypes.is_float(node.outputs[0].dtype):
         return None
+    if node.op.scalar.name == "own_ratio":
+        return _filled(node, 1)
     parts = [as_product(x).factors for x in node.inputs]
     product = as_product(node.outputs[0])
     separate = {f for part in parts for f in part}

@@ -244,6 +244,8 @@ def _multiplicands(pattern: Pattern) -> Iterator[tuple[float, Pattern]]:
         signs = [1.0] * (len(pattern.args) - 1) + [last]
         for sign, p in zip(signs, pattern.args, strict=True):
             yield from ((sign * e, factor) for e, factor in _multiplicands(p))
+    elif isinstance(pattern, Application) and kind == "sqr":
+        yield from ((2 * e, factor) for e, factor in _multiplicands(pattern.args[0]))
     else:
         yield 1.0, pattern
 

@@ -262,6 +262,8 @@ class Product:
 
     coefficient: float
     factors: dict[Any, float]
+    # The factors that it both multiplies and divides by, by whole powers.
+    cancelled: tuple[Any, ...] = ()
 
     @cached_property
     def functions(self) -> frozenset[str]:
@@ -302,6 +304,7 @@ def as_product(x: Any) -> Product:
     is shared: do not modify it.
     """
     result = Product(1.0, {})
+    cancelled: dict[Any, None] = {}
     dtype = x.dtype
     pending: list[tuple[Any, float]] = [(x, 1.0)]
     steps = 0
@@ -317,9 +320,13 @@ def as_product(x: Any) -> Product:
         whole = float(e).is_integer() and parts is not None
         if not whole or len(result.factors) + len(pending) + len(parts or ()) > LONGEST:
             v = converted(v, dtype)
-            result.factors[v] = result.factors.get(v, 0.0) + e
+            before = result.factors.get(v, 0.0)
+            result.factors[v] = before + e
+            if before * e < 0 and float(before).is_integer() and float(e).is_integer():
+                cancelled[v] = None
         else:
             pending += [(part, e * k) for part, k in reversed(parts or ())]
+    result.cancelled = (*cancelled,)
     result.factors = {f: e for f, e in result.factors.items() if e != 0}
     return result
 

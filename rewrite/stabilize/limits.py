@@ -26,6 +26,8 @@ QUOTIENTS: dict[str, tuple[int, Callable[[Any], Any]]] = {
         if name not in ("exp", "sin", "cos", "cosh")
     },
 }
+# x / f(x) of functions that overflow.
+INVERSES = {"expm1": "x_over_expm1", "sinh": "x_over_sinh"}
 # Bounded or nearly bounded functions: x f(x y) / x = y q(x y) would lose their value where x y
 # overflows.
 SLOW = frozenset({"tanh", "arctan", "arcsinh", "erf", "log1p"})
@@ -43,6 +45,7 @@ def over_argument(node: Apply, graph: Any) -> Any:
     expm1(a x) / x -> a series_remainder{exp, 1, 1}(a x);
     one_minus_cos(a x) / x^2 -> a^2 one_minus_cos_over_square(a x);  likewise for others that vanish
     at 0, for their powers, and for x / f(a x);  x / expm1(a x) -> x_over_expm1(a x) / a;
+    x / sinh(a x) -> x_over_sinh(a x) / a;
     series_remainder{exp, 2, 0}(x) / x -> series_remainder{exp, 2, 1}(x);  (sin(x) - x cos(x)) / x^3
     -> spherical_jn{1, 1}(x);  compoundm1(x, 3) / x -> 1 + (1 + x) (2 + x);
     by_squares(sqrt(y), 1, w x) / x -> w / (sqrt(y) + 1);
@@ -57,12 +60,12 @@ def over_argument(node: Apply, graph: Any) -> Any:
         and float(e).is_integer()
     ]
     for f, e, name, y in vanishing:
-        if name == "expm1" and e == -1:
+        if name in INVERSES and e == -1:
             multiple = _multiple_of_factor(p, y)
             if multiple is not None:
                 a, x = multiple
                 rest = p.without(f, x)
-                return Product(rest.coefficient / a, rest.factors).times(call("x_over_expm1", y))
+                return Product(rest.coefficient / a, rest.factors).times(call(INVERSES[name], y))
     for known in _OVER_POWERS:
         if (found := known(p)) is not None:
             return found

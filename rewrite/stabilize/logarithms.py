@@ -110,6 +110,8 @@ def log_of_product(node: Apply, graph: Any) -> Any:
         return both
     if p.coefficient == 0 or not math.isfinite(p.coefficient):
         return None
+    if p.coefficient == 0.5 and p.single is not None and elementwise(p.single, "erfc"):
+        return call("log_half_erfc", argument(p.single, "erfc"))
     if (mean := _log_mean_exp(p, shapes_of(graph))) is not None:
         return mean
     known: list[tuple[Any, float]] = []
@@ -383,6 +385,19 @@ log_of_ratio = pattern_rule(
 )  # fmt: skip
 
 
+@rule("log", needs=["hypot_minus", "by_squares"], why="1 + x rounds the digits of x away")
+def area_sine(node: Apply, graph: Any) -> Any:
+    """log(hypot(x, 1) - x) -> -arcsinh(x);  log(hypot(x, 1) + x) -> arcsinh(x)"""
+    (difference,) = node.inputs
+    if (gap := elementwise(difference, "hypot_minus")) is not None:
+        return -call("arcsinh", gap.inputs[0]) if number(gap.inputs[1]) == 1 else None
+    gap = elementwise(difference, "by_squares")
+    root = None if gap is None else elementwise(gap.inputs[0], "hypot")
+    if gap is None or root is None or number(gap.inputs[2]) != 1:
+        return None
+    return call("arcsinh", scaled(-1, gap.inputs[1]))
+
+
 log_of_cosine = pattern_rule(
     "log_of_cosine", f.log(f.cos(x)), f.log_cos(x), why="the cosine is near 1 for small x"
 )
@@ -420,6 +435,6 @@ def log_softmax(node: Apply, graph: Any) -> Any:
 LOGARITHM_RULES = RuleSet(
     [
         log1p, log1p_of, log_of_sum, log_of_function, log_of_product, log_of_power, log1p_of_ndtr,
-        log_of_hyperbolic, log_of_ratio, log_of_cosine, log1m_square, log_softmax,
+        log_of_hyperbolic, log_of_ratio, area_sine, log_of_cosine, log1m_square, log_softmax,
     ]
 )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
+from symcomp.ops.nnet.unit_vector import UnitVector
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.rewrite.pattern import f, variables, view_rule
@@ -22,6 +23,7 @@ from symcomp.rewrite.views import (
     number,
     powered,
     product_of,
+    puts_back,
     rearranged,
     scaled,
     square_root,
@@ -190,6 +192,40 @@ def over_squares(node: Apply, graph: Any) -> Any:
     return None
 
 
+@rule(
+    "mul", "true_div", "reciprocal",
+    why="the derivative is a difference of large parts where one element has most of the norm",
+)  # fmt: skip
+def unit_vector(node: Apply, graph: Any) -> Any:
+    """x / norm of x -> unit vector, also powers of it, and over multiples of the norm"""
+    p = as_product(node.outputs[0])
+    for factor, e in p.factors.items():
+        norm, views, rest = _multiple_of_norm(factor) if e < 0 else (None, [], None)
+        if norm is None or not float(e).is_integer() or norm.inputs[0].dtype != "float64":
+            continue
+        (x,), axes = norm.inputs, norm.op.axes
+        k = min(p.factors.get(x, 0.0), -e)
+        if k >= 1 and float(k).is_integer() and puts_back(views, axes, x.ndim):
+            changes = {x: -k, factor: k, UnitVector(axes)(x): k}
+            if isinstance(rest, float):
+                return _exchanged(Product(p.coefficient / rest**k, p.factors), changes)
+            return _exchanged(p, {**changes, rest: -k})
+    return None
+
+
+def _multiple_of_norm(f: Any) -> tuple[Apply | None, list[Apply], Any]:
+    """Return (node of the norm, views, c) if ``f`` is c times a norm, rearranged by views."""
+    inner, views = through_views(f)
+    q = as_product(inner) if elementwise(inner, "mul", "true_div") else Product(1.0, {inner: 1.0})
+    for g, e in q.factors.items():
+        source, more = through_views(g)
+        if e == 1 and (norm := computed_by(source, Norm)) is not None:
+            rest = product_of(q.without(g))
+            rest = rest if isinstance(rest, float) else rearranged(rest, views)
+            return norm, [*views, *more], rest
+    return None, [], None
+
+
 def _legs(x: Any) -> list[Any]:
     """Return the numbers whose squares the hypotenuse ``x``, also of hypotenuses, adds up."""
     found: list[Any] = []
@@ -279,4 +315,4 @@ def _exchanged(p: Product, changes: dict[Any, float]) -> Any:
     return Product(p.coefficient, {x: k for x, k in factors.items() if k}).times()
 
 
-NORM_RULES = RuleSet([root_of_squares, log_of_squares, log1p_of_square, over_squares])
+NORM_RULES = RuleSet([root_of_squares, log_of_squares, log1p_of_square, over_squares, unit_vector])

@@ -11,6 +11,7 @@ from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import (
+    SUMS,
     Product,
     argument,
     as_product,
@@ -99,6 +100,23 @@ def expm1_of_logarithm(node: Apply, graph: Any) -> Any:
     return None
 
 
+@rule(*SUMS, needs_in_view=["pow", "exp2"], why="c^x is near 1 for small x")
+def power_minus_one(node: Apply, graph: Any) -> Any:
+    """c^x - 1 -> powm1(c, x) for numbers c > 0"""
+    s = as_sum(node.outputs[0])
+    if s.single is None or not s.constant or s.constant != -s.single[1]:
+        return None
+    power, k = s.single
+    found = elementwise(power, "pow", "exp2")
+    if found is None:
+        return None
+    base = 2.0 if len(found.inputs) == 1 else number(found.inputs[0])
+    x = found.inputs[-1]
+    if base is None or base <= 0 or x.dtype != power.dtype:
+        return None
+    return scaled(k, call("powm1", base, x))
+
+
 @rule("pow", why="the power may leave the range where its root does not")
 def root_of_power(node: Apply, graph: Any) -> Any:
     """(x^n)^c -> (x^c)^n for odd n and |c| < 1"""
@@ -146,7 +164,7 @@ root_of_exp = view_rule(
 
 POWER_RULES = RuleSet(
     [
-        exp_of_logarithms, expm1_of_logarithm, root_of_power, root_of_product, exp_of_function,
-        power_of_sum, root_of_exp,
+        exp_of_logarithms, expm1_of_logarithm, power_minus_one, root_of_power, root_of_product,
+        exp_of_function, power_of_sum, root_of_exp,
     ]
 )  # fmt: skip

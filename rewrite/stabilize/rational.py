@@ -37,7 +37,7 @@ class Fraction:
             if filled is not None and number(filled.inputs[1]):
                 self.coefficient *= (number(filled.inputs[1]) or 1.0) ** e
                 self.fills.append(filled.inputs[0])
-            else:
+            elif elementwise(f, "own_ratio") is None:  # views drop cancelled factors
                 (self.above if e > 0 else self.below)[f] = int(abs(e))
 
 

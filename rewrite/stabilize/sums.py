@@ -81,7 +81,7 @@ one_minus_cos = view_rule(
 compoundm1 = view_rule(
     "compoundm1",
     [
-        ((1 + x) ** y - 1, f.compoundm1(x, y)), (f.sqr(1 + x) - 1, f.compoundm1(x, 2)),
+        (f.sqr(1 + x) - 1, x * (x + 2)), ((1 + x) ** y - 1, f.compoundm1(x, y)),
         (f.compound(x, y) - 1, f.compoundm1(x, y)),
     ],
     why="(1 + x)^y - 1 = expm1(y log1p(x))",
@@ -147,7 +147,7 @@ def sqrt_difference(node: Apply, graph: Any) -> Any:
 @rule(*SUMS, why="x^2 - y^2 = (x - y)(x + y)")
 def square_difference(node: Apply, graph: Any) -> Any:
     """c x^2 - c y^2 -> c square_difference(x, y) for c > 0, as a zero has the sign of c; y may be a
-    number with an exact root
+    number with an exact root;  (x + y)^2 - x^2 -> y (2 x + y)
     """
     s = as_sum(node.outputs[0])
     if len(s.terms) > 2:
@@ -157,6 +157,10 @@ def square_difference(node: Apply, graph: Any) -> Any:
         return None
     if len(squares) == 2 and not s.constant and squares[0][1] == -squares[1][1]:
         (x, c), (y, _) = squares
+        gap, total = (as_sum(x).plus(as_sum(y).times(k)) for k in (-1, 1))
+        if len(gap.terms) + bool(gap.constant) == 1:
+            both = sum_of(total.constant, total.pairs(), x)
+            return scaled(c, sum_of(gap.constant, gap.pairs(), x) * both)
         sides = (x, y) if c > 0 else (y, x)
         return scaled(abs(c), call("square_difference", *sides))
     if len(squares) == 1 and s.constant:

@@ -23,6 +23,7 @@ from symcomp.ops.indexing.index_pattern import ARRAY, SYMBOL, Slice, is_advanced
 from symcomp.ops.linalg.products import BatchedDot, Dot
 from symcomp.ops.nnet.entropy import Divergence, NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax, SubtractWeightedMean
+from symcomp.ops.nnet.unit_vector import SubtractProjection, UnitVector
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import CumOp
 from symcomp.ops.reductions.reduce import Reduce
@@ -308,6 +309,8 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     SubtractWeightedMean: _along_axes,
     WeightedMean: _along_axes,
     WeightedDeviation: _along_axes,
+    UnitVector: _along_axes,
+    SubtractProjection: _along_axes,
     NegativeEntropy: _along_axes,
     Divergence: _along_axes,
     Reduce: _reduce,

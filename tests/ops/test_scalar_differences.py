@@ -88,6 +88,10 @@ OF_TWO = {
         [(-26, 26)],
     ),
     "log1p_ratio": (lambda x, y: mp.log1p(x / y), 700, RATIOS, [(1e-9, 1e9), (0.5, 2)]),
+    "log_difference": (
+        lambda x, y: mp.log(x) - mp.log(y), 900, [(abs(x), y) for x, y in RATIOS],
+        [(1e-9, 1e9), (0.5, 2)],
+    ),
     "log_gap": (lambda x, y: mp.log(x + y) - mp.log(y), 900, RATIOS, [(1e-9, 1e9), (0.5, 2)]),
 }  # fmt: skip
 
@@ -150,6 +154,30 @@ def test_rests_of_products_and_differences():
     with mp.workdps(60):
         for a, b, c, product, gap in zip(x[:2], y[:2], w[:2], products, differences, strict=False):
             assert product == mp.mpf(a) * b - a * b and gap == mp.mpf(a) - b - c - (a - b - c)
+
+
+@given(lists((1e-300, 1e300), (0.5, 2)))
+@FAST
+def test_powers_of_logarithms_in_two_parts(xs):
+    xs = [*xs, 5e-324, 1e-310, *beside(1.0, 0.5**0.5, 2.0**0.5), 1.9e300]
+    mantissas, exponents = values_at("log_mantissa", xs), values_at("log_exponent", xs)
+    assert max(map(abs, mantissas)) <= np.log(2) / 2 + 1e-15
+    with mp.workdps(50):
+        for x, mantissa, k in zip(xs, mantissas, exponents, strict=True):
+            true = mp.log(mp.mpf(x) / mp.mpf(2) ** int(k))
+            assert abs(mantissa - true) <= 2.0**-51 * abs(true)
+    check_values("power_of_parts", power_of_parts, mantissas, exponents,
+                 [-0.7] * len(xs), np.arange(len(xs)) + 1.0)  # fmt: skip
+
+
+def power_of_parts(x, k, c, n):
+    return mp.exp((x + k * mp.log(2)) * c / n)
+
+
+def test_powers_of_sums_of_parts():
+    """The sum of mantissas compensates that of exponents; halves are exact."""
+    points = [(-2000.0, 2885.0, 1.0, 1.0), (3.0, 4001.0, 1.0, 7.0), (0.0, 2047.0, 0.5, 1.0)]
+    check_values("power_of_parts", power_of_parts, *zip(*points, strict=True))
 
 
 def shared_mean(x, y, a, b):
@@ -239,6 +267,16 @@ LIMITS = {
     "log_gap": (
         [(1, 0.0), (1, -0.0), (1, -3), (-1, 1), (inf, 1), (nan, 1), (0.0, 0.0)],
         [inf, inf, nan, -inf, inf, nan, nan],
+    ),
+    "log_mantissa": ([(0.0,), (-1,), (inf,), (nan,)], [-inf, nan, inf, nan]),
+    "log_exponent": ([(0.0,), (-1,), (inf,), (nan,), (0.7,)], [0, 0, 0, 0, -1]),
+    "power_of_parts": (
+        [(-inf, 3, 1, 4), (inf, 3, -1, 4), (nan, 0, 1, 1), (0, 0, 1, 0), (0, 1e4, 1, 1)],
+        [0, 0, nan, nan, inf],
+    ),
+    "log_difference": (
+        [(1, 0.0), (0.0, 1), (-1, -1), (inf, 1), (1, inf), (inf, inf), (1, nan)],
+        [inf, -inf, nan, inf, -inf, nan, nan],
     ),
     "by_squares": (
         [(2, 1, 3), (-2, 1, 3), (inf, inf, 1), (inf, 1, inf), (nan, 1, 1), (1e308, 1.5e308, inf)],

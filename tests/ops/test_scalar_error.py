@@ -36,6 +36,10 @@ def log_erfc(x):
     return mp.log1p(-mp.erf(x)) if x < 1 else mp.log(erfcx(x)) - x * x
 
 
+def log_half_erfc(x):
+    return mp.log1p(-mp.erfc(-x) / 2) if x < 0 else mp.log(erfcx(x) / 2) - x * x
+
+
 def log_ndtr(x):
     return mp.log1p(-mp.ncdf(-x)) if x > 0 else mp.log(erfcx(-x / mp.sqrt(2)) / 2) - x * x / 2
 
@@ -58,6 +62,7 @@ FUNCTIONS = {
     "erfcx": (erfcx, [(-26, 30), (-1, 1), (30, 1e12)], [*TINY, *MEETS, -26.6, 1e100, 1e300]),
     "ierfcx": (ierfcx, [(-25, 30), (0, 1)], [*TINY, *MEETS, 30.0, 1e5, 1e100, 1e150]),
     "log_erfc": (log_erfc, [(-7, 40), (-0.6, 0.6)], [*TINY, *MEETS, 27.3, 1e3, 1e150]),
+    "log_half_erfc": (log_half_erfc, [(-26, 40), (-0.6, 0.6)], [*TINY, *MEETS, 27.3, 1e3, 1e150]),
     "ndtr": (mp.ncdf, [(-39, 9), (-1, 1)], [*TINY, *MEETS, *beside(-38.0, -39.0), 9.0, 40.0]),
     "log_ndtr": (log_ndtr, [(-50, 9), (-1, 1)], [*TINY, *MEETS, -1e3, -1e150, 38.0, 39.5]),
     "bell": (lambda x: mp.exp(-x * x), [(-28, 28)], [*TINY, *beside(26.0, 27.2, 28.0), 1e300]),
@@ -119,6 +124,7 @@ LIMITS = {
     "erfcx": ([inf, -inf, -30, nan], [0, inf, inf, nan]),
     "ierfcx": ([inf, -inf, nan], [0, inf, nan]),
     "log_erfc": ([inf, -inf, nan], [-inf, np.log(2), nan]),
+    "log_half_erfc": ([inf, -inf, nan], [-inf, 0, nan]),
     "ndtr": ([inf, -inf, nan], [1, 0, nan]),
     "log_ndtr": ([inf, -inf, nan], [0, -inf, nan]),
     "bell": ([inf, -inf, nan], [0, 0, nan]),
@@ -162,6 +168,7 @@ SLOPES = {
     "erfc": [1e-300, 26.0],
     "erfcx": [-20.0, 0.3, 9.1, 1e4],
     "log_erfc": [-5.0, 1e-9, 9.1, 40.0, 1e5],
+    "log_half_erfc": [-5.0, 1e-9, 9.1, 40.0, 1e5],
     "ndtr": [-38.0, 0.2],
     "log_ndtr": [-1e5, -40.0, -9.1, 1e-9, 8.0],
     "erfinv": [1e-300, -0.3, 0.5],

@@ -58,6 +58,14 @@ FUNCTIONS = {
         lambda x: x / mp.expm1(x) if x else mp.mpf(1), 50, [(-800, 800), (-1, 1)],
         [*TINY, *beside(40.0), 700.0, 720.0, 745.0, 760.0, -1e300],
     ),
+    "x_over_sinh": (
+        lambda x: x / mp.sinh(x) if x else mp.mpf(1), 50, [(-800, 800), (-1, 1)],
+        [*TINY, *beside(40.0, -40.0), 700.0, 745.0, -1e300],
+    ),
+    "coth_minus_inverse": (
+        lambda x: mp.coth(x) - 1 / x if x else x, 700, [(-800, 800), (-3, 3)],
+        [*TINY, *beside(40.0, -1.5), 1e300],
+    ),
     "exp_moment_ratio": (ratio, 80, [(-600, 600), (-3, 3)], [*TINY, *beside(2.0, -2.0), 3.0, -3.0]),
     "sech_squared": (lambda x: mp.sech(x) ** 2, 50, [(-400, 400), (-3, 3)], [*TINY, 300.0, 372.0]),
     "logcosh": (
@@ -258,6 +266,8 @@ def test_pairs_that_cancel(name):
 LIMITS = {
     "exp_minus_cos": [(0, 0), (inf, nan), (nan, nan)],
     "x_over_expm1": [(0, 1), (inf, 0), (-inf, inf), (nan, nan)],
+    "x_over_sinh": [(0, 1), (inf, 0), (-inf, 0), (nan, nan)],
+    "coth_minus_inverse": [(0, 0), (inf, 1), (-inf, -1), (nan, nan)],
     "exp_moment_ratio": [(0, 0.5), (inf, 1), (-inf, 0), (nan, nan)],
     "sech_squared": [(inf, 0), (-inf, 0), (nan, nan)],
     "logcosh": [(inf, inf), (-inf, inf), (nan, nan)],
@@ -331,6 +341,8 @@ def test_powers_of_spherical_bessel_functions():
 # Points where parts of the derivative cancel, over- or underflow, or are 0 / 0.
 SLOPES = {
     "x_over_expm1": [1e-9, -1e-300, 30.0, 700.0, -700.0],
+    "x_over_sinh": [1e-9, -1e-300, 30.0, 700.0, -700.0],
+    "coth_minus_inverse": [1e-9, -0.9, 1.1, 30.0, -800.0],
     "logcosh": [1e-9, 800.0],
     "sech_squared": [1e-9, 40.0, -300.0],
     "one_minus_cos_over_square": [1e-9, 1.1],

@@ -12,7 +12,7 @@ from symcomp.ops.elementwise.series_remainder import series_remainder
 from symcomp.ops.nnet.entropy import NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSumExp
 from symcomp.ops.nnet.weighted_mean import WeightedMean
-from symcomp.ops.reductions.stable_reduce import Centered
+from symcomp.ops.reductions.stable_reduce import Centered, Norm
 from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE, rewrite
 from symcomp.rewrite.rule import RuleSet
@@ -28,6 +28,9 @@ SIGNED = np.array([-1.2, 0.6, 2.1])
 UNIT = np.array([0.2, -0.5, 0.7])
 M = np.array([[0.3, -1.2, 2.2], [0.7, 1.1, -0.4]])
 MEANS = np.array([[1.5, 2.5, 4.0], [0.25, 0.75, -3.0]])
+
+# The operations that are left by power_of_product.
+POWER = "abs gt log_exponent log_mantissa power_of_log power_of_parts prod prod sgn sum sum switch"
 
 
 def case(rule, build, values, left, note="", rtol=1e-9, **more):
@@ -50,7 +53,7 @@ CASES = [
     case("arcsin_of_root", lambda x: T.arcsin(T.sqrt(x)), (np.abs(UNIT),), "arcsin_of_root"),
     case("one_minus_cos", lambda x: 2.0 - 2.0 * T.cos(x), (SIGNED,), "mul one_minus_cos"),
     case("compoundm1", lambda x, y: (1 + x) ** y - 1, (X, Y), "compoundm1"),
-    case("compoundm1", lambda x: T.sqr(x + 1) - 1, (X,), "compoundm1", note="square"),
+    case("compoundm1", lambda x: T.sqr(x + 1) - 1, (X,), "add mul", note="square"),
     case("hyperbolic", lambda x: T.exp(x) + T.exp(-x), (SIGNED,), "cosh mul"),
     case("hyperbolic", lambda x: (T.exp(x) - T.exp(-x)) / 2, (SIGNED,), "mul sinh true_div",
          note="sinh"),
@@ -60,6 +63,8 @@ CASES = [
     case("sqrt_difference", lambda x, y: T.sqrt(x) - T.sqrt(y), (X, Y), "sqrt_difference",
          note="two"),
     case("square_difference", lambda x, y: x**2 - y**2, (SIGNED, Y), "square_difference"),
+    case("square_difference", lambda x: 3 * (x + 1) ** 2 - 3 * x**2, (SIGNED,), "add mul mul",
+         note="shifted"),
     case("square_difference", lambda x: T.sqr(x) - 4.0, (SIGNED,), "square_difference",
          note="number"),
     case("series_remainder_of_sum", lambda x: T.log1p(x) - x, (X,), "series_remainder", rtol=1e-8),
@@ -131,6 +136,11 @@ CASES = [
     case("log_of_product", lambda x: T.log(T.sigmoid(x)), (SIGNED,), "log_sigmoid",
          note="sigmoid"),
     case("log_of_product", lambda x: T.log(T.erfc(x)), (SIGNED,), "log_erfc", note="erfc"),
+    case("log_of_product", lambda x: T.log(T.erfc(x) / 2), (SIGNED,), "log_half_erfc",
+         note="half of erfc"),
+    case("area_sine", lambda x: T.log(call("hypot_minus", x, 1.0)), (SIGNED,), "arcsinh neg"),
+    case("area_sine", lambda x: T.log(call("by_squares", T.hypot(x, 1.0), -x, 1.0)), (SIGNED,),
+         "arcsinh", note="sum"),
     case("log_of_product", lambda x: T.log(T.ndtr(x)), (SIGNED,), "log_ndtr", note="ndtr"),
     case("log_of_product", lambda x: T.log(T.cosh(x)), (SIGNED,), "logcosh", note="cosh"),
     case("log_of_product", lambda x: T.log(T.softmax(x)), (M,), "LogSoftmax", note="softmax"),
@@ -176,6 +186,8 @@ CASES = [
     case("over_argument", lambda x: call("one_minus_cos", x) / x**2, (SIGNED,),
          "one_minus_cos_over_square", note="cos"),
     case("over_argument", lambda x: x / T.expm1(x), (SIGNED,), "x_over_expm1", note="inverse"),
+    case("over_argument", lambda x: x / T.sinh(2 * x), (SIGNED,), "mul mul x_over_sinh",
+         note="inverse sinh"),
     case("gamma_ratio", lambda x, y: T.gamma(x) * T.gamma(y) / T.gamma(x + y), (X, Y), "beta"),
     case("gamma_ratio", lambda x, y: T.gamma(x) / T.gamma(y), (X, Y), "gamma_ratio", note="two"),
     case("gamma_ratio", lambda x, y: T.gamma(x + y) / T.gamma(x), (X, Y), "poch", note="step"),
@@ -382,6 +394,24 @@ CASES = [
     case("expm1_of_logarithm", lambda x, y: T.expm1(y * T.log(x)), (X, SIGNED), "powm1"),
     case("expm1_of_logarithm", lambda x, y: T.expm1(y * T.log1p(x)), (X, SIGNED),
          "compoundm1 lt switch", note="log1p"),
+    case("unit_vector", lambda x: x**2 / (3 * T.sqr(Norm((1,))(x).dimshuffle(0, "x"))),
+         (M,), "UnitVector mul sqr"),
+    case("power_minus_one", lambda x: 3 * 2.0**x - 3, (SIGNED,), "mul powm1"),
+    case("power_minus_one", lambda x: 1 - T.exp2(x), (SIGNED,), "neg powm1", note="exp2"),
+    case("geometric_mean", lambda x: T.exp(-T.mean(T.log(x), axis=0)), (np.abs(M),),
+         "DimShuffle ShapeI cast log log_exponent log_mantissa mul power_of_parts sum sum",
+         static="none"),
+    case("geometric_mean", lambda x: T.exp(T.sum(T.log(x)) / 3), (X,),
+         "log_exponent log_mantissa power_of_parts sum sum", note="sum"),
+    case("power_of_product", lambda x: T.prod(x, axis=1) ** 0.7, (np.abs(M),), POWER,
+         note="power"),
+    case("power_of_product", lambda x: T.sqrt(T.prod(x)), (SIGNED,), POWER, note="negative"),
+    case("ratio_of_angles", lambda x: x * T.sin(x) / T.sin(x / 2), (SIGNED,), "cos mul mul mul"),
+    case("ratio_of_hyperbolic", lambda x: T.expm1(x) / T.expm1(2 * x), (SIGNED,), "neg sigmoid"),
+    case("cancelled_factors", lambda x, y: 2 * x * y / (x * T.exp(x)), (SIGNED, Y),
+         "exp mul mul own_ratio true_div"),
+    case("cancelled_factors", lambda x: x**3 / abs(x), (SIGNED,), "mul over_size sqr",
+         note="size"),
     case("root_of_power", lambda x: (x**3) ** (1 / 3), (X,), "pow pow"),
     case("root_of_product", lambda x, y: (x / y) ** 0.5, (X, Y), "eq sqrt switch true_div"),
 ]  # fmt: skip

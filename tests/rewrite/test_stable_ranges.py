@@ -40,6 +40,14 @@ ELEMENTWISE = {
     "log(1 + x**2) / x**2": (MODERATE, 4),
     "sin(x)**2 / x**2": (MODERATE, 8),
     "(1 - cos(x)) / sin(x)": (MODERATE, 8),
+    "x / sinh(x)": ([*MODERATE, 710.1, 1e4], 4),
+    "(exp(x) - 1) / (exp(2 * x) - 1)": (MODERATE, 4),
+    "sin(2 * x) / sin(x)": (MODERATE, 4),
+    "x * z / (y * z)": (TRIPLES, 4),
+    "x / abs(x)": (REAL, 4),
+    "(x + 1)**2 - x**2": (POSITIVE, 4),
+    "log(x + sqrt(x**2 + 1))": (REAL, 4),
+    "2**x - 1": (MODERATE, 4),
     "1 / x - 1 / (x + 1)": (POSITIVE, 4),
     "x / (x + 1) - (x + 1) / (x + 2)": (POSITIVE, 4),
     "1 - x / (1 + x)": (POSITIVE, 4),
@@ -112,6 +120,10 @@ WHOLE = {
     "sqrt(mean(x**2))": (ROWS, 4),
     "sqrt(mean((x - mean(x))**2))": (ROWS, 16),
     "log(sum(x**2))": (ROWS, 4),
+    "x / sqrt(sum(x**2))": (ROWS, 4),
+    "x**2 / sum(x**2)": (ROWS, 6),
+    "exp(mean(log(abs(x))))": (ROWS, 4),
+    "prod(abs(x))**0.25": (ROWS, 4),
     "sum(x**4)**0.25": (ROWS, 4),
     "sum(abs(x)**3)**(1 / 3)": (ROWS, 4),
     "mean(x**6)**(1 / 6)": (ROWS, 6),
@@ -132,6 +144,7 @@ class Exact:
 
     sum = staticmethod(lambda x: x.sum())
     mean = staticmethod(lambda x: x.sum() / x.size)
+    prod = staticmethod(lambda x: x.prod())
 
     def __getattr__(self, name):
         function = getattr(mp, OTHER_NAMES.get(name, name))

@@ -6,6 +6,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.rewrite.unsafe import UNSAFE
+from symcomp.rewrite.views import call
 
 VALUES = [np.array([1.0, np.nan, np.inf, 0.0]), np.array([2.0, 3.0, -1.0, 0.5])]
 # Name of the rule, expression, what it is taken for.
@@ -37,6 +38,13 @@ def test_not_asked_for(name):
     assert not {rule.name for rule in UNSAFE} & set(f.maker.trace.counts())
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(f(*VALUES), build(*VALUES))
+
+
+def test_ratios_of_cancelled_factors():
+    """Other rules leave these in derivatives, whose graphs no unsafe rule has seen."""
+    x = T.dvector("x")
+    f = symcomp.function([x], call("own_ratio", x), mode=symcomp.Mode(optimizer="unsafe"))
+    assert f([0.0, np.inf]).tolist() == [1.0, 1.0]
 
 
 def test_by_tag_and_by_name():

@@ -19,7 +19,7 @@ _STABLE = (
     "sigmoid", "softplus", "logit", "log1mexp", "log_sigmoid", "xlogx", "sech_squared",
     "logcosh", "one_minus_cos", "one_minus_cos_over_square", "x_over_expm1",
     "sqrt1p_minus_sqrt", "sqrt1pm1", "hypotm1", "log1p_square",
-    "over_one_plus_square", "bell", "normal_pdf", "erf", "erfc",
+    "over_one_plus_square", "bell", "normal_pdf", "erf", "erfc", "own_ratio", "over_size",
 )  # fmt: skip
 _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
@@ -29,14 +29,17 @@ _STABLE_OF_TWO = (
 _PRODUCTS = ("times_over", "over_both", "times_three")
 _DIFFERENCES = (
     "sigmoid_slope", "sech", "log_cos", "log1m_square", "one_minus_erf_squared", "arcsin_of_root",
+    "x_over_sinh", "log_mantissa", "log_exponent",
 )  # fmt: skip
 _DIFFERENCES_OF_TWO = (
     "share_slope", "sigmoid_difference", "softplus_difference", "log1p_ratio", "log_gap",
     "exp_of_product", "exp_times_sigmoid", "share_difference", "one_plus_exp_ratio",
     "expm1_ratio", "exp_over_expm1", "exp_of_sum_rest", "product_rest",
+    "log_difference",
 )  # fmt: skip
 _SPECIAL = (
     "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "exp_moment_ratio", "exp_minus_cos",
+    "log_half_erfc", "coth_minus_inverse",
 )  # fmt: skip
 _SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow", "powm1", "kl_div")
 _GAMMA = ("gamma", "gammaln", "log_of_gamma", "psi", "tri_gamma")
@@ -58,6 +61,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "by_squares": ("double", "d_by_squares(x, y, w)"),
     "difference_rest": ("double", "d_difference_rest(x, y, w)"),
     "shared_mean": ("double", "d_shared_mean(x, y, w, v)"),
+    "power_of_parts": ("double", "d_power_of_parts(x, y, w, v)"),
     "sinc": ("result", "r_sinc{s}(x)"),
     "one_plus_log": ("double", "r_one_plus_log(x)"),
     "logexpm1": ("double", "r_logexpm1(x)"),

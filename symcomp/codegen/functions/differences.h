@@ -140,6 +140,75 @@ INLINE double d_arcsin_of_root(double x)
     return atan2(sqrt(x), sqrt(1 - x));
 }
 
+/* Where sinh(x) may overflow, 2 x exp(-|x|). */
+INLINE double d_x_over_sinh(double x)
+{
+    double a = fabs(x), half = m_exp(-a / 2), near = x / sinh(x), far = 2 * a * half * half;
+    far = a == INFINITY ? 0 : far;
+    return x == 0 ? 1 : a > 40 ? far : near;
+}
+
+/* x 2^-k for the integer k with which it is between sqrt(1/2) and sqrt(2); x > 0. */
+INLINE double d_near_one(double x, double *k)
+{
+    int tiny = x < 0x1p-1022;
+    uint64_t bits = bits_of(tiny ? x * 0x1p54 : x), above = bits - 0x3fe6a09e667f3bcdu;
+    *k = of_bits(((above + 0x4000000000000000u) >> 52) | 0x4330000000000000u);
+    *k -= tiny ? 0x1p52 + 1024 + 54 : 0x1p52 + 1024;
+    return of_bits(bits - (above & 0xfff0000000000000u));
+}
+
+INLINE double d_log_mantissa(double x)
+{
+    double k, z = log_parts(d_near_one(x, &k), 0);
+    return x > 0 ? (x < INFINITY ? z : x) : x == 0 ? -INFINITY : NAN;
+}
+
+INLINE double d_log_exponent(double x)
+{
+    double k;
+    d_near_one(x, &k);
+    return (x > 0) & (x < INFINITY) ? k : 0;
+}
+
+/* 2^k for |k| <= 2044, also where that leaves the range; k is an integer. */
+INLINE double d_times_power(double x, double k)
+{
+    double t = MAD(k, 0.5, ROUNDER), half = power_of_two(t);
+    return x * half * power_of_two(k - (t - ROUNDER) + ROUNDER);
+}
+
+/* exp((l + k log(2)) c / n): a power of two for the integer part of k c / n, and an exponential. */
+INLINE double d_power_of_parts(double l, double k, double c, double n)
+{
+    double t = k * c, whole = rint(t / n), left = (t - whole * n) + rest_of_product(k, c, t);
+    double rest = (l * c + left * 0x1.62e42fefa39efp-1) / n, more = rint(rest * LOG2E);
+    int apart = fabs(more) < 4096;
+    more = apart ? more : 0;
+    rest = MAD(-more, LN2_LOW, MAD(-more, LN2_HIGH, rest));
+    double power = whole + more;
+    power = power > 2040 ? 2040 : power < -2040 ? -2040 : power == power ? power : 0;
+    return d_times_power(m_exp(rest), power);
+}
+
+/* The logarithm of a number that is not finite and positive; 0 for others. */
+INLINE double d_log_of_special(double x)
+{
+    return x > 0 ? (x < INFINITY ? 0 : x) : x == 0 ? -INFINITY : NAN;
+}
+
+/* log(x) - log(y): the logarithm of the ratio where that is near 1; else that of the mantissas, and the
+   difference of the exponents, which is exact. */
+INLINE double d_log_difference(double x, double y)
+{
+    double k, l, a = d_near_one(x, &k), b = d_near_one(y, &l), u = (x - y) / y, p = 1 + u;
+    int near = fabs(u) < 0.5;
+    double first = log_parts(near ? p : a, near ? (u - (p - 1)) / p : 0), second = log_parts(b, 0);
+    double z = (k - l) * LN2_HIGH + ((k - l) * LN2_LOW + (first - second));
+    double special = d_log_of_special(x) - d_log_of_special(y);
+    return special != 0 ? special : near ? first : z;
+}
+
 INLINE double d_log_cos(double x)
 {
     double c = m_cos(x);

@@ -158,6 +158,15 @@ INLINE double e_exp_moment_ratio(double x)
     return (double)(x > 0 ? 1 - ratio : ratio);
 }
 
+/* coth(x) - 1 / x = q' / q for q = sinh(x) / x. */
+INLINE double e_coth_minus_inverse(double x)
+{
+    WIDER a = W(fabs)(x), z = 1 - 1 / a;
+    if (a < 40)
+        z = series_remainder(SERIES_SINH, 1, 1, 1, a) / series_remainder(SERIES_SINH, 1, 1, 0, a);
+    return copysign((double)z, x);
+}
+
 /* x log(x / y) - x + y = x (t - log(1 + t)) for t = y / x - 1. */
 INLINE double e_kl_div(WIDER x, WIDER y)
 {

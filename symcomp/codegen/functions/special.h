@@ -81,6 +81,15 @@ INLINE double e_log_ndtr(double x)
     return m_log1p(-e_ndtr(-x));
 }
 
+/* log(erfc(x) / 2), where erfc is near 2, too. The tail underflows beyond 28. */
+INLINE double e_log_half_erfc(double x)
+{
+    double a = at_most(28, fabs(x));
+    if (x < 0)
+        return m_log1p(-exp_square(a, -1) * erfcx_right(a) / 2);
+    return m_log(erfcx_right(x) / 2) - x * x;
+}
+
 /* A power of a negative number is positive for even integer exponents. */
 INLINE double e_log_of_pow(double x, double y)
 {

@@ -143,6 +143,16 @@ INLINE REAL F(r_x_over_expm1)(REAL x)
     return x == 0 ? 1 : x > 40 ? far : near;
 }
 
+INLINE REAL F(r_own_ratio)(REAL x)
+{
+    return x / x;
+}
+
+INLINE REAL F(r_over_size)(REAL x)
+{
+    return x / F(fabs)(x);
+}
+
 INLINE REAL F(r_sqrt1p_minus_sqrt)(REAL x)
 {
     return 1 / (F(sqrt)(1 + x) + F(sqrt)(x));

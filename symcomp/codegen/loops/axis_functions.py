@@ -40,6 +40,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.nnet.unit_vector import MOST, SubtractProjection, UnitVector
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
@@ -49,7 +50,9 @@ Pattern = tuple[bool, ...]
 POSITION = "int32"
 # Wider dtypes to compute in: where large parts cancel, and so that squares neither overflow nor
 # underflow; float16 is always computed in float32.
-_WIDER: dict[Any, dict[str, str]] = {Norm: {"float16": "float32", "float32": "float64"}}
+_WIDER: dict[Any, dict[str, str]] = {
+    op: {"float16": "float32", "float32": "float64"} for op in (Norm, UnitVector)
+}
 _WIDER |= {
     op: {"float16": "float64", "float32": "float64"} for op in (*LOGARITHMS, WeightedDeviation)
 }
@@ -390,9 +393,8 @@ class _Writer:
 
     # -- functions that neither cancel nor leave the range
 
-    def norm(self, function: Norm, x: Value) -> Value:
-        axes = function.axes
-        scale = None
+    def norm(self, function: Norm | UnitVector, x: Value) -> Value:
+        axes, scale = function.axes, None
         # A number cast from a narrower dtype is in its range.
         if x.dtype == "float64" and getattr(x.source, "name", None) != "cast":
             one, near, far = (self.number(2.0**n, x) for n in (0, -600, 600))
@@ -402,6 +404,18 @@ class _Writer:
             x = self("mul", x, scale)
         z = self("sqrt", self.sum(self("sqr", x), axes))
         return z if scale is None else self("true_div", z, scale)
+
+    def unit_vector(self, function: UnitVector, x: Value) -> Value:
+        return self("true_div", x, self.norm(function, x))
+
+    def subtract_projection(self, function: SubtractProjection, x: Value, u: Value) -> Value:
+        axes, zero = function.axes, self.number(0, x)
+        square, product = self("sqr", u), self("mul", u, x)
+        most = self("gt", square, self.number(MOST, x))
+        others = [self.sum(self("switch", most, zero, v), axes) for v in (square, product)]
+        at = self("sub", self("mul", x, others[0]), self("mul", u, others[1]))
+        z = self("sub", x, self("mul", u, self.sum(product, axes)))
+        return self("switch", most, at, z)
 
     def about_mean(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
         """Return (x - the rounded mean, the sum of these, their number)."""
@@ -527,6 +541,8 @@ _FORMS: dict[type, Callable[..., Value]] = {
     LogSoftmax: _Writer.log_softmax,
     WeightedSoftmax: _Writer.weighted_softmax,
     SubtractWeightedMean: _Writer.subtract_weighted_mean,
+    UnitVector: _Writer.unit_vector,
+    SubtractProjection: _Writer.subtract_projection,
     WeightedMean: _Writer.weighted_mean,
     WeightedDeviation: _Writer.weighted_deviation,
     NegativeEntropy: _Writer.negative_entropy,

@@ -6,16 +6,19 @@ or the range that a factor leaves. All are computed in double.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from symcomp.ops.compiled_ufuncs import CompiledFunction
-from symcomp.ops.elementwise.elemwise import real_float_rule, scalar
+from symcomp.ops.elementwise.elemwise import ZERO, real_float_rule, scalar
 from symcomp.ops.elementwise.scalar_error import SLOPE, bell, erf
 from symcomp.ops.elementwise.scalar_logic import lt, switch
 from symcomp.ops.elementwise.scalar_logistic import share, sigmoid
-from symcomp.ops.elementwise.scalar_math import expm1, sqrt
+from symcomp.ops.elementwise.scalar_math import expm1, sqr, sqrt
 from symcomp.ops.elementwise.scalar_products import over_both
 from symcomp.ops.elementwise.scalar_trigonometry import tan, tanh
+
+LN2 = math.log(2)
 
 
 def _row(name: str, x: str, doc: str, *d: Any) -> Any:
@@ -87,6 +90,27 @@ expm1_ratio: Any = _row(
 exp_of_product = _row(
     "exp_of_product", "x y", "exp(x y), as if the exponent were not rounded.",
     lambda x, y, z, g: g * z * y, lambda x, y, z, g: g * z * x,
+)  # fmt: skip
+
+# ----- logarithms in two parts, whose sums are exact: the exponents are integers
+
+log_mantissa = _row(
+    "log_mantissa", "x",
+    "log(x / 2^k), where the integer k brings the ratio between sqrt(1/2) and sqrt(2).",
+    lambda x, z, g: g / x,
+)  # fmt: skip
+log_exponent = _row(
+    "log_exponent", "x", "The k of log_mantissa; 0 for 0, infinities and negative numbers.", ZERO
+)
+power_of_parts: Any = _row(
+    "power_of_parts", "l k c n", "exp((l + k log(2)) c / n), for integers k and n.",
+    lambda x, k, c, n, z, g: g * (z * c / n), lambda x, k, c, n, z, g: g * (z * c / n) * LN2,
+    lambda x, k, c, n, z, g: g * (z * (x + k * LN2) / n),
+    lambda x, k, c, n, z, g: -g * (z * (x + k * LN2) * c / sqr(n)),
+)  # fmt: skip
+log_difference = _row(
+    "log_difference", "x y", "log(x) - log(y).",
+    lambda x, y, z, g: g / x, lambda x, y, z, g: -g / y,
 )  # fmt: skip
 
 # ----- error and inverse functions

@@ -51,6 +51,10 @@ log_erfc = _row(
     "log_erfc", "log(erfc(x)), where erfc underflows, too.",
     lambda x, z, g: -g * SLOPE * bell_over_erfc(x),
 )  # fmt: skip
+_log_half_erfc = _row(
+    "log_half_erfc", "log(erfc(x) / 2), where erfc is near 2, too.",
+    lambda x, z, g: -g * SLOPE * bell_over_erfc(x), public=False,
+)  # fmt: skip
 ndtr = _row("ndtr", "The normal distribution function.", lambda x, z, g: g * normal_pdf(x))
 ndtri = _of_scipy("ndtri", "The inverse of ndtr.", lambda x, z, g: g / normal_pdf(z))
 log_ndtr = _row(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.ops.compiled_ufuncs import CompiledFunction
-from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp, real_float_rule, scalar
+from symcomp.ops.elementwise.elemwise import ROWS, ZERO, ScalarOp, real_float_rule, scalar
 from symcomp.ops.numerics.exact import in_double, two_product
 
 
@@ -74,6 +74,16 @@ times_three: Any = scalar(
         lambda x, y, z, r, g: times_three(g, x, y),
     ),
     public=False,
+)  # fmt: skip
+
+
+own_ratio = scalar(
+    "own_ratio", "x", "x / x: 1; NaN for 0, infinities and NaN.", CompiledFunction("own_ratio"),
+    dtype=real_float_rule, d=(ZERO,), public=False,
+)  # fmt: skip
+over_size = scalar(
+    "over_size", "x", "x / abs(x): the sign; NaN for 0, infinities and NaN.",
+    CompiledFunction("over_size"), dtype=real_float_rule, d=(ZERO,), public=False,
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import SymcompError
 from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scalar
-from symcomp.ops.elementwise.scalar_logic import eq, logical_or, lt, switch
+from symcomp.ops.elementwise.scalar_logic import clip, eq, logical_or, lt, switch
 from symcomp.ops.elementwise.scalar_logistic import xlogy
 from symcomp.ops.elementwise.scalar_math import (
     abs_,
@@ -116,6 +116,24 @@ x_over_expm1 = _row(
 )  # fmt: skip
 
 # ----- hyperbolic functions
+
+
+x_over_sinh = _row(
+    "x_over_sinh", "x", "x / sinh(x), 1 at 0.",
+    lambda x, z, g: -g * z * coth_minus_inverse(x),
+)  # fmt: skip
+coth_minus_inverse: Any = _row(
+    "coth_minus_inverse", "x", "coth(x) - 1 / x, the derivative of log(sinh(x) / x).",
+    lambda x, z, g: g * _coth_minus_inverse_slope(x, z),
+)  # fmt: skip
+
+
+def _coth_minus_inverse_slope(x: Any, z: Any) -> TensorVariable:
+    """Compute 1 / x^2 - 1 / sinh(x)^2 = q'' / q - z^2 for q = sinh(x) / x."""
+    near, share = clip(x, -1, 1), x_over_sinh(x)
+    second, value = (series_remainder("sinh", 1, 1, near, n) for n in (2, 0))
+    far = (1 - share) * (1 + share) / sqr(x)
+    return switch(lt(abs_(x), 1), second / value - sqr(z), far)
 
 
 sech_squared = _row(

@@ -32,6 +32,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.nnet.unit_vector import SubtractProjection, UnitVector
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
@@ -44,6 +45,8 @@ AXIS_FUNCTIONS = (
     WeightedSoftmax,
     SubtractWeightedMean,
     WeightedDeviation,
+    UnitVector,
+    SubtractProjection,
     Centered,
     ScatterLabels,
 )

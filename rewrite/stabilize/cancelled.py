@@ -1,0 +1,40 @@
+"""Factors that a product both multiplies and divides by: x y / (x z)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.rewrite.rule import RuleSet, elementwise, rule
+from symcomp.rewrite.views import Product, as_product, call
+
+
+@rule(
+    "mul", "true_div",
+    why="products with the factor may leave the range; the derivative by it is exactly 0",
+)  # fmt: skip
+def cancelled_factors(node: Apply, graph: Any) -> Any:
+    """x y / (x z) -> own_ratio(x) y / z, where own_ratio is 1, NaN for 0 and infinities;
+    x / |x| -> over_size(x)
+    """
+    out = node.outputs[0]
+    p = as_product(out)
+    if not dtypes.is_float(out.dtype):
+        return None
+    ones = [call("own_ratio", f) for f in p.cancelled]
+    factors = dict(p.factors)
+    for f in p.factors:
+        size = elementwise(f, "abs")
+        x = None if size is None else size.inputs[0]
+        e, k = p.factors[f], p.factors.get(x, 0.0)
+        if e * k < 0 and float(e).is_integer() and float(k).is_integer():
+            n = int(min(abs(e), abs(k)))
+            ones.append(call("over_size" if n % 2 else "own_ratio", x))
+            factors[f], factors[x] = e + (n if k > 0 else -n), k - (n if k > 0 else -n)
+    if not ones or any(one.dtype != out.dtype for one in ones):
+        return None
+    return Product(p.coefficient, {f: e for f, e in factors.items() if e}).times(*ones)
+
+
+CANCELLED_RULES = RuleSet([cancelled_factors])

@@ -1,0 +1,68 @@
+"""Unit vectors and orthogonal parts, beside arithmetic with 900 digits, and their derivatives."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.ops.nnet.unit_vector import SubtractProjection, UnitVector
+from symcomp.tests.exact import units_off
+from symcomp.tests.harness import check
+
+CUBE = np.random.default_rng(0).normal(size=(2, 3, 4))
+AXES = [(0,), (2,), (0, 2), (0, 1, 2)]
+
+
+def unit(axes):
+    return lambda x: (x / np.sqrt((x * x).sum(axis=axes, keepdims=True))).astype(x.dtype)
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_unit_vector(axes):
+    check(UnitVector(axes), CUBE, expected=unit(axes), rtol=1e-12)
+    check(UnitVector(axes), CUBE[:, ::-1, ::2].astype("float32"), expected=unit(axes), rtol=1e-5)
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_subtract_projection(axes):
+    def orthogonal(x, u):
+        return x - u * (u * x).sum(axis=axes, keepdims=True)
+
+    # The derivatives are right for vectors of norm 1 alone.
+    check(
+        lambda x, v: SubtractProjection(axes)(x, UnitVector(axes)(v)), CUBE, CUBE[:, ::-1],
+        expected=lambda x, v: orthogonal(x, unit(axes)(v)), atol=1e-13,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0)])
+def test_no_elements(shape):
+    x, axes = np.zeros(shape), (len(shape) - 1,)
+    assert UnitVector(axes).perform(x).shape == shape
+    assert SubtractProjection(axes).perform(x, x).shape == shape
+
+
+LINES = [
+    [0.3, -1.2, 2.2, 0.7], [1e-200, 3e-200, -1e-200, 2e-203], [1e160, 1e80, -3e80, 0.5e80],
+    [1.0, 1.0, -1.0, 1.0], [3e-300, 0.0, 2e-300, 0.0], [1.0, 1e-9, 2e-9, 0.0], [1.4, 1.0, 0.1, 0.0],
+]  # fmt: skip
+
+
+def test_derivatives_are_right_to_the_last_digits():
+    x, way = T.dvector("x"), T.dvector("way")
+    z = x / T.sqrt(T.sum(x**2))
+    slopes = [symcomp.grad((way * z).sum(), x), symcomp.gradient.Rop(z, x, way)]
+    f = symcomp.function([x, way], slopes)
+    for line in LINES:
+        with mp.workdps(900):
+            exact = [mp.mpf(v) for v in line]
+            square = sum(v * v for v in exact)
+        for k, unit_vector in enumerate(np.eye(4)):
+            with mp.workdps(900):
+                rows = [-a * exact[k] for a in exact]
+                rows[k] += square
+                true = [r / square / mp.sqrt(square) for r in rows]
+            for got in f(line, unit_vector):
+                for z_i, t in zip(got, true, strict=True):
+                    assert units_off(z_i, t) <= 4 or abs(t) < 1e-290
