@@ -3,6 +3,7 @@
 Usage: python pycuda_program.py DIRECTORY [two], for compiled kernels; with "two" it uses two cards.
 """
 
+import ctypes
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -18,7 +20,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import gpu
 from symcomp.config import config
-from symcomp.gpu import DeviceUnavailable, device_names, driver_of, memory_info, to_gpu
+from symcomp.gpu import DeviceUnavailable, chunks, device_names, driver_of, memory_info, to_gpu
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.emulator import FLAGS
 from symcomp.gpu.driver.timeline import Timeline, recorded
@@ -130,6 +132,27 @@ def loop() -> None:
     assert counters.waits == 4, counters
 
 
+def long_loop() -> None:
+    """Run a loop that is too long for one graph: its chunks are one."""
+    x, w = T.fmatrix("x"), T.fmatrix("w")
+    states, _ = symcomp.scan(lambda row, h: T.tanh(T.dot(h, w) + row), x, T.zeros(3, "float32"))
+    f = symcomp.function([x, w], states)
+    with config.change_flags(device="cuda"):
+        g = symcomp.function([x, w], states)
+    counters, driver = driver_of("cuda0").counters, ctypes.CDLL("libcuda.so.1")
+    values = np.full((200, 3), 0.1, "float32"), np.eye(3, dtype="float32")
+    for recorded_graphs in (1, 0):  # the second call meets the same address of w
+        counters.clear()
+        launched, enqueued = driver.fakecuda_stat(1), driver.fakecuda_stat(3)
+        with patch.multiple(chunks, MOST_PIECES=100, FEWEST_PIECES=100, PIECES_OF_CHUNK=40):
+            found = g(*values)
+        launched, enqueued = driver.fakecuda_stat(1) - launched, driver.fakecuda_stat(3) - enqueued
+        assert_close(found, f(*values), 64)
+        # A chunk has 20 steps of two launches.
+        assert (counters.recorded, counters.launches) == (recorded_graphs, 400), counters
+        assert enqueued == counters.graphs == 10 and launched == 40 * recorded_graphs
+
+
 def stop_early() -> None:
     """Run a loop with a condition to stop, whose chunks the host waits for."""
     x, stop = T.fvector("x"), T.fscalar("stop")
@@ -232,6 +255,7 @@ if __name__ == "__main__":
     train()
     keep_losses()
     loop()
+    long_loop()
     stop_early()
     time_a_loop()
     stage_copies()
