@@ -13,6 +13,18 @@ cdef extern from "device/device_plan.h":
         void *workspace
         size_t n_workspace
         PyThread_type_lock lock
+    enum: MOST_WORDS, MOST_DESCRIPTORS, MOST_GIVEN
+    ctypedef struct DescriptorArrays:
+        void *function
+        void *descriptor
+        size_t n
+    ctypedef struct DescribedData "DescribedCall":
+        size_t n_descriptors, n_words
+        DescriptorArrays arrays[MOST_DESCRIPTORS]
+        void *function
+        uint64_t words[MOST_WORDS]
+    int call_described(uint64_t, const DescribedData *, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                       uint64_t, uint64_t) noexcept nogil
 
 
 def library_caller():
@@ -55,6 +67,58 @@ cdef class LibraryHandle:
     def __dealloc__(self):
         if self.data.lock != NULL:
             PyThread_free_lock(self.data.lock)
+
+    @property
+    def address(self):
+        return <uintptr_t>&self.data
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class DescribedCall:
+    """A call of a function that finds arrays in descriptors. Plans call ``function`` with ``address`` and the
+    addresses of all arrays: of each descriptor's, then of the last arguments of the function itself.
+
+    Attributes
+    ----------
+    function, address : int
+
+    Parameters
+    ----------
+    arrays : sequence of (int, int, int)
+        For each descriptor the address of the function that sets addresses in it, itself, and how many.
+    function : int
+        The address of the function.
+    words : sequence of int
+        Its arguments behind the handle, but for the addresses that are given last.
+
+    Raises
+    ------
+    ValueError
+        If these are more than there is room for.
+    """
+
+    cdef DescribedData data
+
+    def __cinit__(self, arrays, uintptr_t function, words):
+        cdef size_t given = 0
+        if len(arrays) > MOST_DESCRIPTORS or len(words) + 1 + MOST_GIVEN > MOST_WORDS:
+            raise ValueError(f"a call of {len(arrays)} descriptors and {len(words)} words has too many of them")
+        for i, (sets, descriptor, n) in enumerate(arrays):
+            self.data.arrays[i].function = <void *><uintptr_t>sets
+            self.data.arrays[i].descriptor = <void *><uintptr_t>descriptor
+            self.data.arrays[i].n = n
+            given += n
+        if given > MOST_GIVEN:
+            raise ValueError(f"the descriptors of a call have {given} addresses, at most {MOST_GIVEN} are set")
+        self.data.n_descriptors, self.data.function = len(arrays), <void *>function
+        self.data.n_words = len(words)
+        for i, word in enumerate(words):
+            self.data.words[i] = word
+
+    @property
+    def function(self):
+        return <uintptr_t><void *>call_described
 
     @property
     def address(self):

@@ -311,6 +311,13 @@ class LibraryHandle:
         nbytes: int = 0,
     ) -> None: ...
 
+class DescribedCall:
+    function: int
+    address: int
+    def __init__(
+        self, arrays: Sequence[tuple[int, int, int]], function: int, words: Sequence[int]
+    ) -> None: ...
+
 class DeviceMemory:
     address: int
     nbytes: int

@@ -122,6 +122,8 @@ class Planner:
         self.label = ""
         self._step: LoopStep | None = None
         self._written_over: Collection[Variable] = ()
+        self._first: list[DeviceCall] = []
+        self._made_first: dict[Any, Operand] = {}
 
     # -- storages
 
@@ -242,6 +244,31 @@ class Planner:
             DeviceCall("library", self.label, launch, patches, nbytes=nbytes, library=library)
         )
 
+    def once(self, given: Operand, what: Any, plan: Callable[[], Operand]) -> Operand:
+        """Return an operand that depends on another one alone: of an input or a constant it is
+        made once, at the beginning of the plan, also for steps of loops.
+
+        Parameters
+        ----------
+        given : Operand
+        what : hashable
+            A key, for one of several operands that depend on it.
+        plan : callable
+            Emits what makes it.
+        """
+        storage = self.storages[given.storage]
+        if storage.source < 0 and storage.constant is None:
+            return plan()
+        key = given, what
+        if key not in self._made_first:
+            step, calls = self._step, self.calls
+            self._step, self.calls = None, self._first
+            try:
+                self._made_first[key] = plan()
+            finally:
+                self._step, self.calls = step, calls
+        return self._made_first[key]
+
     def copy(self, target: Operand, source: Operand) -> None:
         """Emit a copy of all bytes between arrays in C order."""
         if target.nbytes:
@@ -330,6 +357,7 @@ class Planner:
 
     def finish(self, outputs: Sequence[Any]) -> Plan:
         """Return the plan: values that are no outputs get places in the arena."""
+        self.calls[:0] = self._first
         launches = {  # several loops may have the same step
             id(call.launch): call.launch
             for call in all_calls(self.calls)

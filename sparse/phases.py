@@ -40,7 +40,7 @@ PHASES = (
             "sparse arguments", "no index of an argument is looked at twice", RuleSet(READS, FULL),
             needed=has_sparse,
         ),
-        "fusion",
+        "gathers",  # after the phase of devices, whose products look at no index
     ),
 )  # fmt: skip
 

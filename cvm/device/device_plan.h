@@ -63,7 +63,11 @@ static int set_stream(HandleData *h, void *stream)
    type serves all. */
 enum { MOST_WORDS = 24 };
 #define WORDS_6 uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t
+#define WORDS_8 uint64_t w0, uint64_t w1, uint64_t w2, uint64_t w3, uint64_t w4, uint64_t w5, uint64_t w6, uint64_t w7
 typedef int (*LibraryFunction)(WORDS_6, WORDS_6, WORDS_6, WORDS_6);
+#define CALL_WORDS(f, w)                                                                                         \
+    ((LibraryFunction)(f))(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12], w[13], \
+                           w[14], w[15], w[16], w[17], w[18], w[19], w[20], w[21], w[22], w[23])
 
 /* Call a function of a library: the first word is the address of the handle. */
 static int call_library(void *function, const uint64_t *words, size_t n, void *stream)
@@ -77,11 +81,44 @@ static int call_library(void *function, const uint64_t *words, size_t n, void *s
     if (h->stream != stream)
         code = set_stream(h, stream);
     if (code == 0)
-        code = ((LibraryFunction)function)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10],
-                                           w[11], w[12], w[13], w[14], w[15], w[16], w[17], w[18], w[19],
-                                           w[20], w[21], w[22], w[23]);
+        code = CALL_WORDS(function, w);
     PyThread_release_lock(h->lock);
     return code;
+}
+
+/* A function of a library that finds arrays in descriptors (cuSPARSE's): their addresses are set there first, under the
+   lock of the handle, so threads may share descriptors. */
+enum { MOST_DESCRIPTORS = 4, MOST_GIVEN = 8 };
+typedef struct {
+    void *function, *descriptor;    /* a function that sets addresses of arrays in a descriptor */
+    size_t n;                       /* the number of addresses */
+} DescriptorArrays;
+typedef struct {
+    size_t n_descriptors, n_words;
+    DescriptorArrays arrays[MOST_DESCRIPTORS];
+    void *function;
+    uint64_t words[MOST_WORDS];     /* of the function, behind the handle; the addresses that are left follow */
+} DescribedCall;
+
+/* Call such a function; addresses are given in the order of the descriptors. */
+static int call_described(uint64_t handle, const DescribedCall *call, WORDS_8)
+{
+    const uint64_t given[MOST_GIVEN] = {w0, w1, w2, w3, w4, w5, w6, w7};
+    uint64_t w[MOST_WORDS] = {handle};
+    size_t i, next = 0, n = call->n_words;
+    for (i = 0; i < call->n_descriptors; next += call->arrays[i++].n) {
+        const DescriptorArrays *a = &call->arrays[i];
+        int code;
+        memcpy(w + 1, given + next, a->n * sizeof(uint64_t));
+        w[0] = (uint64_t)(uintptr_t)a->descriptor;
+        code = CALL_WORDS(a->function, w);
+        if (code)
+            return code;
+    }
+    w[0] = handle;
+    memcpy(w + 1, call->words, n * sizeof(uint64_t));
+    memcpy(w + 1 + n, given + next, (MOST_GIVEN - next) * sizeof(uint64_t));
+    return CALL_WORDS(call->function, w);
 }
 
 /* The address of a storage, and an offset, at a place in the parameters of a launch, or of a function of a library;

@@ -1,4 +1,6 @@
-"""Positions in lines: labels as int32 from the beginning of their line, and 0, 1, 2, ..."""
+"""Positions in lines: labels as int32 from the beginning of their line, indices that are checked,
+and 0, 1, 2, ...
+"""
 
 from __future__ import annotations
 
@@ -51,6 +53,42 @@ extern "C" __global__ void NAME(const int64_t n, const int64_t length, const add
 """
     name, text = named(text.strip().split("\n"), THREADS)
     return CudaKernel(name, text, ("n", "length"), 2, 0, 0, True, THREADS, False)
+
+
+@cache
+def checked_kernel(dtype: str) -> CudaKernel:
+    """Return the kernel that copies indices of a dtype; an index out of range becomes 0."""
+    kind = C_TYPES[dtype]
+    text = f"""
+extern "C" __global__ void NAME(const int64_t n, const int64_t length, const addresses<2> data,
+                                const unsigned long long ticket, fault *const words)
+{{
+    for (int64_t i = (int64_t)blockIdx.x * {THREADS} + threadIdx.x; i < n;
+         i += (int64_t)gridDim.x * {THREADS}) {{
+        const {kind} index = ((const {kind} *)data[0])[i];
+        const bool inside = (index >= 0) & ((int64_t)index < length);
+        if (!inside)
+            report(words, ticket, (long long)index, length);
+        (({kind} *)data[1])[i] = inside ? index : 0;
+    }}
+}}
+"""
+    name, text = named(text.strip().split("\n"), THREADS)
+    return CudaKernel(name, text, ("n", "length"), 2, 0, 0, True, THREADS, False)
+
+
+def plan_checked(planner: Planner, indices: Operand, length: int) -> Operand:
+    """Emit a copy of indices in C order that are all in range: 0 stands for one that is not, which
+    is an error at the next wait.
+    """
+    found = planner.new(indices.dtype, indices.shape)
+    n = found.size
+    if n:
+        planner.launch(
+            checked_kernel(indices.dtype), [blocks_for(n, THREADS)], [n, length],
+            [indices, found], ticket=planner.label,
+        )  # fmt: skip
+    return found
 
 
 def plan_counter(planner: Planner, n: int) -> Operand:

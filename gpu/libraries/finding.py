@@ -8,10 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 #: The versions of each library that are looked for, the newest first; and the wheel that has it.
-VERSIONS = {"cublas": (13, 12), "cudnn": (9, 8), "cufft": (12, 11), "cusolver": (12, 11)}
+VERSIONS = {
+    "cublas": (13, 12), "cudnn": (9, 8), "cufft": (12, 11), "cusolver": (12, 11),
+    "cusparse": (12,),
+}  # fmt: skip
 WHEELS = {
     "cublas": "nvidia-cublas", "cudnn": "nvidia-cudnn-cu13", "cufft": "nvidia-cufft",
-    "cusolver": "nvidia-cusolver",
+    "cusolver": "nvidia-cusolver", "cusparse": "nvidia-cusparse",
 }  # fmt: skip
 
 

@@ -39,6 +39,7 @@ GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph}, bodi
 
 devices = lazy_module("symcomp.gpu.rules")
 device_loops = lazy_module("symcomp.compile.device_loops")
+device_sparse = lazy_module("symcomp.compile.device_sparse")
 hoisted_copies = lazy_module("symcomp.compile.hoisted_copies")
 
 _features: list[Feature] = [CPU, LOOPS, GRAPHS]
@@ -90,9 +91,12 @@ def features() -> tuple[Feature, ...]:
     """Return all features, in order."""
     if config.device != "cpu":
         devices.register()
-    if any(feature.name == "devices" for feature in offered_features()):
+    offered = {feature.name for feature in offered_features()}
+    if "devices" in offered:
         device_loops.offer()
         hoisted_copies.offer()
+    if {"devices", "sparse"} <= offered:
+        device_sparse.offer()
     return (*_features[:_n_own], *offered_features(), *_features[_n_own:])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from symcomp.cvm.machine import DevicePlan, LibraryHandle, library_caller
+from symcomp.cvm.machine import DescribedCall, DevicePlan, LibraryHandle, library_caller
 
 UNSIGNED, POINTER = ctypes.c_uint, ctypes.c_void_p
 Launch = ctypes.CFUNCTYPE(
@@ -193,3 +193,32 @@ def test_the_first_error_of_a_library(at: Any) -> None:
     library.codes.clear()
     assert plan.enqueue(functions, STREAM, [0, 1000]) == (0, -1)
     assert library.seen[-4:].count(CALL) >= 3
+
+
+def test_addresses_in_descriptors() -> None:
+    library, functions = Library(), Driver().addresses
+    sets = library.function
+    call = DescribedCall([(sets, 31, 2), (sets, 32, 1)], library.function, [5, 2**64 - 2])
+    words = struct.pack("6Q", library.handle.address, call.address, *bytes(4))
+    patches = [(8 * i, 0, 10 * i) for i in range(2, 6)]
+    described = ("library", call.function, ONE, ONE, 0, words, patches, 0, (0, 0), [])
+    plan = DevicePlan([described], [(0, 1000)], 1)
+    assert plan.enqueue(functions, STREAM, [0]) == (0, -1)
+    of_stream, done = library.seen[:2], library.seen[2:]
+    assert of_stream == [(7, STREAM), (7, 4096, 512)]
+    assert [words[: n + 1] for words, n in zip(done[:2], (2, 1), strict=True)] == [
+        (31, 1020, 1030), (32, 1040)
+    ]  # fmt: skip
+    assert done[2][:4] == (7, 5, 2**64 - 2, 1050)
+    library.codes[done[0]] = 4
+    library.seen.clear()
+    assert plan.enqueue(functions, STREAM, [0]) == (4, 0)
+    assert library.seen == done[:1]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"), [([(0, 0, 5), (0, 0, 4)], 2), ([(0, 0, 1)] * 5, 2), ([], 16)]
+)
+def test_descriptors_of_too_many_addresses(arrays: Any, words: int) -> None:
+    with pytest.raises(ValueError, match="too many of them|at most 8 are set"):
+        DescribedCall(arrays, 0, [0] * words)

@@ -92,7 +92,7 @@ def test_sums_of_chunks(emu: Driver) -> None:
 
 
 def test_what_follows_a_sum_waits_for_all_chunks(emu: Driver) -> None:
-    """Means are no sums alone, and what is subtracted from elements needs another pass."""
+    """Means are no sums alone, and differences from means need another pass."""
     x = T.fmatrix("x")
     outputs = [T.sqr(x).mean(), x - T.sqr(x).mean(axis=0)]
     value = array(40000, 2)  # columns of more than a block holds

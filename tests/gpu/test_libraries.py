@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import symcomp
 import symcomp.tensor as T
+from symcomp import sparse
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.gpu.driver.devices import driver_of
@@ -20,6 +22,7 @@ from symcomp.gpu.libraries.cublas import Cublas
 from symcomp.gpu.libraries.cudnn import Cudnn
 from symcomp.gpu.libraries.cufft import Cufft
 from symcomp.gpu.libraries.cusolver import Cusolver
+from symcomp.gpu.libraries.cusparse import Cusparse
 from symcomp.ops.windows.convolution import Convolve
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.tests.gpu.libraries import stand_ins
@@ -27,8 +30,13 @@ from symcomp.tests.gpu.running import DEVICE, array, check, ops_on_host
 from symcomp.tests.gpu.test_cusolver import functions, positive
 
 L = T.linalg
-KINDS = {"cublas": Cublas, "cudnn": Cudnn, "cufft": Cufft, "cusolver": Cusolver}
-ON_DEVICE = "SVD", "QR", "Eig", "SLogDet", "Det", "Solve", "Chol", "MatrixInv", "Fourier", "Conv"
+KINDS = {
+    "cublas": Cublas, "cudnn": Cudnn, "cufft": Cufft, "cusolver": Cusolver, "cusparse": Cusparse,
+}  # fmt: skip
+ON_DEVICE = (
+    "SVD", "QR", "Eig", "SLogDet", "Det", "Solve", "Chol", "MatrixInv", "Fourier", "Conv",
+    "CompressedDot", "SampledDot", "Usmm",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -139,3 +147,20 @@ def test_matrices_that_fail(libraries: Any) -> None:
             f = symcomp.function([s], make(s))
         with pytest.raises(np.linalg.LinAlgError, match=said):
             np.asarray(f(bad))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "index_dtype"),
+    [
+        ("float32", "int32"), ("float64", "int64"), ("complex64", "int64"), ("complex128", "int32"),
+    ],
+)  # fmt: skip
+def test_sparse_products(libraries: Any, dtype: str, index_dtype: str) -> None:
+    libraries("cusparse")
+    x = sparse.matrix("csr", "x", dtype=dtype, index_dtype=index_dtype)
+    v, d = T.vector("v", dtype=dtype), T.matrix("d", dtype=dtype)
+    products = [sparse.dot(x, v), sparse.dot(x, d), sparse.dot(x, d[:, ::-1].copy()[:, 1:])]
+    loss = sum((z * T.conj(z)).real.sum() for z in products)
+    outputs = [*products, *T.grad(loss, [v, d]), sparse.csm_data(T.grad(loss, x))]
+    value = scipy.sparse.random_array((70, 90), density=0.2, rng=3, format="csr").astype(dtype)
+    compare([x, v, d], outputs, [value, array(90, dtype=dtype), array(90, 20, dtype=dtype)], 256)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.compile.container import Container
+from symcomp.compile.features import features
 from symcomp.compile.saving.values import (
     DEVICES,
     Decoder,
@@ -174,6 +175,7 @@ class GraphReader:
         inputs = [pick(variables, i) for i in member(text, "inputs", list)]
         types = [self.value.type(kind) for kind in member(text, "types", list)]
         if type(op).__module__.startswith(DEVICES):
+            features()  # lowerings for devices of ops that were imported for this file
             placed = self.placement.node(op, inputs)
             if isinstance(placed, list):
                 _require_types(op, inputs, [x.type for x in placed], types)
