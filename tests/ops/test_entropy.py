@@ -85,6 +85,19 @@ def test_entropies_are_right_to_the_last_digits(dtype):
 
 
 @pytest.mark.parametrize("linker", ["py", "vm"])
+def test_classes_that_are_masked_do_not_count(linker):
+    x = T.dvector("x")
+    entropy = T.sum(T.xlogx(T.softmax(x)))
+    slope = symcomp.grad(entropy, x)
+    outputs = [entropy, slope, symcomp.grad(slope[1], x)]
+    f = symcomp.function([x], outputs, mode=symcomp.Mode(linker=linker))
+    masked = f([-np.inf, 0.3, -1.2, 2.2])
+    for found, wanted in zip(masked, f([-800.0, 0.3, -1.2, 2.2]), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    assert np.isnan(f(np.full(4, -np.inf))[0])
+
+
+@pytest.mark.parametrize("linker", ["py", "vm"])
 def test_divergences_are_right_to_the_last_digits(linker):
     x, y = T.dvectors("x", "y")
     divergence = Divergence((0,))(x, y)

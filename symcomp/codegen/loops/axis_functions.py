@@ -310,7 +310,11 @@ class _Writer:
         axes = function.axes
         top, log = self.log_total(x, axes)
         terms = self("exp_of_sum", x, self("neg", top))
-        total = self.sum(self("mul", terms, self("sub", x, top)), axes)
+        gap = self("sub", x, top)
+        masked = self("eq", gap, self.number(-np.inf, x))
+        # NaN where all elements are masked: there the logarithm is infinite.
+        nothing = self("mul", log, self.number(0, x))
+        total = self.sum(self("switch", masked, nothing, self("mul", terms, gap)), axes)
         # The sum of at least one element is 1 or more, and its logarithm 0 or more.
         weight = self("maximum", self.sum(terms, axes), self.number(1, x))
         log = self("maximum", log, self.number(0, x))

@@ -12,7 +12,7 @@ import numpy as np
 
 from symcomp.core.fields import Axes
 from symcomp.core.record import record
-from symcomp.ops.elementwise.scalar_logic import lt, switch
+from symcomp.ops.elementwise.scalar_logic import eq, lt, switch
 from symcomp.ops.elementwise.scalar_math import expm1
 from symcomp.ops.nnet.softmax import (
     AxisReduction,
@@ -31,7 +31,7 @@ EXCESS_SERIES = tuple((-1) ** k / math.factorial(k + 2) for k in range(15))
 class NegativeEntropy(AxisReduction):
     """z = sum_i p_i log(p_i) over ``axes``, where p_i = exp(x_i) / sum_j exp(x_j): the sum of
     two negative terms, the mean of x_i - max x and minus the logarithm of sum_j exp(x_j - max x);
-    0 if there are no elements.
+    0 if there are no elements. Elements without weight, as x_i = -inf, do not count.
     """
 
     axes: Axes
@@ -40,7 +40,7 @@ class NegativeEntropy(AxisReduction):
         (lines,) = self._lines(x)
         with np.errstate(all="ignore"):
             _, d, terms, log_total = log_total_of_lines(lines)
-            mean = (terms * d).sum(axis=-1) / terms.sum(axis=-1)
+            mean = np.where(d == -np.inf, 0, terms * d).sum(axis=-1) / terms.sum(axis=-1)
             z = mean - log_total[..., 0] if lines.shape[-1] else np.zeros(lines.shape[:-1])
             return np.asarray(z, x.dtype)
 
@@ -48,7 +48,7 @@ class NegativeEntropy(AxisReduction):
         """Return the weights times the deviations of x from its mean."""
         (x,) = inputs
         w = even_weights(x, self.axes)
-        return [w * SubtractWeightedMean(self.axes)(x, w)]
+        return [w * SubtractWeightedMean(self.axes)(switch(eq(w, 0), 0, x), w)]
 
 
 @record
