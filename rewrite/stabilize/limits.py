@@ -6,10 +6,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from symcomp.core.node import Apply
+from symcomp.ops.elementwise.product_remainder import (
+    HIGHEST_EXPONENT,
+    MOST_FACTORS,
+    product_remainder,
+)
 from symcomp.ops.elementwise.scalar_stable import one_minus_cos_over_square, spherical_jn
 from symcomp.ops.elementwise.series_remainder import FUNCTIONS, series_remainder
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
+from symcomp.rewrite.stabilize.remainders import with_series
 from symcomp.rewrite.views import Product, argument, as_product, as_sum, call, number
 
 # f(x) / x^n by a function of its own, with its limit at 0.
@@ -49,6 +57,7 @@ def over_argument(node: Apply, graph: Any) -> Any:
     series_remainder{exp, 2, 0}(x) / x -> series_remainder{exp, 2, 1}(x);  (sin(x) - x cos(x)) / x^3
     -> spherical_jn{1, 1}(x);  compoundm1(x, 3) / x -> 1 + (1 + x) (2 + x);
     by_squares(sqrt(y), 1, w x) / x -> w / (sqrt(y) + 1);
+    sin(x y) / x -> product_remainder{sin, 1, 1, 1, 0, 1, 0, 0}(x, y), and other products;
     sin(x) / tanh(x) -> spherical_jn(0, x) / series_remainder{tanh, 1, 1}(x), and other ratios
     """
     p = as_product(node.outputs[0])
@@ -75,6 +84,42 @@ def over_argument(node: Apply, graph: Any) -> Any:
             quotient = QUOTIENTS[name][1](y)
             return _times(left, {quotient: e})
     return _ratio(p, vanishing)
+
+
+def _product_over_factors(p: Product) -> Any:
+    """Rewrite sin(x y) / x -> product_remainder{sin, 1, 1, 1, 0, 1, 0, 0}(x, y), likewise for
+    others that vanish at 0, and log1p(x^2) / x -> product_remainder{log1p, 1, 2, 1, 0}(x).
+    """
+    for f, e in p.factors.items():
+        found = _of_product(f) if e == 1 else None
+        if found is None:
+            continue
+        name, terms, power, c, u = found
+        below = {x: max(-p.factors.get(x, 0.0), 0.0) for x in u.factors}
+        triples = [(int(a), int(power * a + below[x]), 0) for x, a in u.factors.items()]
+        xs = list(u.factors)
+        if u.coefficient != 1:
+            xs.append(np.asarray(u.coefficient, f.dtype))
+            triples.append((1, power, 0))
+        # Within the bounds of the row, and of functions that have none of their own.
+        whole = all(float(b).is_integer() for b in (*below.values(), *u.factors.values()))
+        small = all(0 < a <= HIGHEST_EXPONENT >= b for a, b, _ in triples)
+        plain = len(u.factors) == 1 and triples[0][0] == 1
+        if any(below.values()) and whole and small and len(xs) <= MOST_FACTORS and not plain:
+            rest = p.without(f, *(x for x in below if below[x]))
+            new = product_remainder(name, terms, triples, xs)
+            return _times(Product(rest.coefficient * c, rest.factors), {new: 1.0})
+    return None
+
+
+def _of_product(x: Any) -> tuple[str, int, int, float, Product] | None:
+    """Return (function, terms, power, factor, u) if ``x`` is the factor times the function of u
+    without some terms over u^power.
+    """
+    if (y := argument(x, "log1p_square")) is not None:
+        return "log1p", 1, 0, 1.0, as_product(call("sqr", y))
+    found = with_series(x)
+    return (*found[:4], as_product(found[4])) if found is not None and found[1] else None
 
 
 def _remainder_over_power(p: Product) -> Any:
@@ -158,7 +203,10 @@ def _root_over_power(p: Product) -> Any:
     return None
 
 
-_OVER_POWERS = (_remainder_over_power, _bessel_over_power, _power_over_argument, _root_over_power)
+_OVER_POWERS = (
+    _product_over_factors, _remainder_over_power, _bessel_over_power, _power_over_argument,
+    _root_over_power,
+)  # fmt: skip
 
 
 def _multiple_of_factor(p: Product, y: Any) -> tuple[float, Any] | None:

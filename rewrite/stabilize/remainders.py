@@ -52,7 +52,7 @@ def series_remainder_of_sum(node: Apply, graph: Any) -> Any:
     if len(s.terms) + bool(s.constant) < 2:
         return None
     for term, c in s.pairs():
-        found = _with_series(term)
+        found = with_series(term)
         if found is None:
             continue
         name, terms, power, factor, y = found
@@ -64,7 +64,7 @@ def series_remainder_of_sum(node: Apply, graph: Any) -> Any:
     return None
 
 
-def _with_series(x: Any) -> tuple[str, int, int, float, Any] | None:
+def with_series(x: Any) -> tuple[str, int, int, float, Any] | None:
     """Return (function, terms, power, factor, argument) if ``x`` is the factor times that."""
     if (node := elementwise(x, *SERIES)) is not None:
         return *SERIES[node.op.scalar.name], node.inputs[0]

@@ -2,7 +2,7 @@
    this. */
 
 #define KINDS 3
-#define MOST_ARGUMENTS 5
+#define MOST_ARGUMENTS 8
 
 struct ufunc {
     const char *name;
@@ -15,7 +15,7 @@ struct ufunc {
 #define ELEMENT(stored, k) (*(stored *)(data[k] + i * steps[k]))
 #define EACH for (npy_intp i = 0; i < counts[0]; i++)
 
-/* z is an expression of x, y, w, v and u: numbers of type `number`, kept in arrays of `stored`. */
+/* z is an expression of x, y, w, v, u, t, s and r: numbers of type `number`, kept in arrays of `stored`. */
 #define LOOP_OF_1(name, stored, number, z) \
     LOOP_HEAD(name) \
     { \
@@ -56,5 +56,15 @@ struct ufunc {
             number x = ELEMENT(stored, 0), y = ELEMENT(stored, 1), w = ELEMENT(stored, 2); \
             number v = ELEMENT(stored, 3), u = ELEMENT(stored, 4); \
             ELEMENT(stored, 5) = z; \
+        } \
+    }
+#define LOOP_OF_8(name, stored, number, z) \
+    LOOP_HEAD(name) \
+    { \
+        EACH { \
+            number x = ELEMENT(stored, 0), y = ELEMENT(stored, 1), w = ELEMENT(stored, 2); \
+            number v = ELEMENT(stored, 3), u = ELEMENT(stored, 4), t = ELEMENT(stored, 5); \
+            number s = ELEMENT(stored, 6), r = ELEMENT(stored, 7); \
+            ELEMENT(stored, 8) = z; \
         } \
     }

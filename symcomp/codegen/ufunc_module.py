@@ -18,6 +18,9 @@ MODULE = "symcomp.ops._compiled_ufuncs"
 FLOATS = ("float16", "float32", "float64")
 # The arguments of functions of the wider type whose rows have parameters, which come first.
 WITH_PARAMETERS = {
+    "product_remainder": (
+        *(f"(int){name}" for name in "xywvu"), *(f"(double){name}" for name in "tsr")
+    ),
     "series_remainder": ("(int)x", "(int)y", "(int)w", "(int)v", "(WIDER)u"),
     "spherical_jn": ("(int)x", "(int)y", "(WIDER)w"),
 }
@@ -59,7 +62,7 @@ def _loop(name: str, dtype: str) -> str:
 
 
 def _value(name: str, dtype: str) -> str:
-    """Return the C expression of a row, of numbers x, y, w, v and u."""
+    """Return the C expression of a row, of numbers x, y, w, v, u, t, s and r."""
     if name in WITH_PARAMETERS:
         arguments = ", ".join(WITH_PARAMETERS[name])
         return converted(f"e_{name}({arguments})", "float64", dtype)

@@ -11,6 +11,7 @@ from symcomp.ops.control.conditions import Assert, assert_op
 from symcomp.ops.control.debugging import *
 from symcomp.ops.convert import NoneConst, as_tensor_variable, constant
 from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.product_remainder import *
 from symcomp.ops.elementwise.scalar_differences import *
 from symcomp.ops.elementwise.scalar_error import *
 from symcomp.ops.elementwise.scalar_gamma import *

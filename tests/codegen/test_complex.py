@@ -29,8 +29,8 @@ def cases(dtype):
     """(row, dtypes, formula, kernel) where the first argument, or the result, has this dtype."""
     part = "float32" if dtype == "complex64" else "float64"
     for name, make in ROWS.items():
-        with_parameters = ("cast", "spherical_jn", "series_remainder", "scaled_product")
-        if name in (*with_parameters, "log_scaled_product"):
+        with_parameters = ("cast", "spherical_jn", "series_remainder", "product_remainder")
+        if name in (*with_parameters, "scaled_product", "log_scaled_product"):
             continue  # with parameters; of real numbers, or in tests of their own
         row = make()
         arity = row.arity or ARITY[name]

@@ -66,6 +66,10 @@ def families():
             yield from (make(function, 2, 0, 0) for function in ("exp", "log1p", "cosh"))
             yield from (make(function, 3, 3, 1) for function in ("sin", "tanh", "arcsinh"))
             yield from (make(function, 4, 2, 0) for function in ("cos", "arctanh"))
+        elif name == "product_remainder":
+            yield make("sin", 1, 1, 1, 0, 1, 0, 0)
+            yield make("log1p", 1, 2, 1, 1)
+            yield make("tanh", 3, 1, 0, 1, 1, 3, 0, 2, 2, 0)
         elif name == "scaled_product":
             yield from (make(*sizes) for sizes in ((1, 2, 2), (1, 0, 3), (2, 1, 1)))
         elif name == "log_scaled_product":

@@ -93,6 +93,11 @@ IN_DOUBLE += [
     for name in FUNCTIONS
     for terms, power, n in ((1, 1, 0), (1, 1, 1), (1, 1, 2), (3, 0, 0), (3, 3, 0), (3, 2, 1))
 ]
+IN_DOUBLE += [
+    ("product_remainder", (name, 1, 2, 1, n), 4 ** (n + 1))
+    for name in ("exp", "sin", "log1p", "erf")
+    for n in (0, 1)
+]
 
 
 @pytest.mark.parametrize(("name", "parameters", "units"), IN_DOUBLE)

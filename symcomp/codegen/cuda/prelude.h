@@ -65,6 +65,7 @@ struct half_number {
 #define WIDER double
 #define W(name) name
 #define WIDE_NUMBER(x) x
+#define WIDE_SPLITTER 134217729.0
 
 /* Neighbouring elements, which one access reads or writes. */
 template <class T, int N> struct __align__(sizeof(T) * N) pack {

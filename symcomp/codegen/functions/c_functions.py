@@ -1,8 +1,9 @@
 """Transcendental functions in C: for each row, the type of its arguments and its C expression.
 
 Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h`,
-`gamma_ratios.h` and `incomplete_gamma.h`, with e_ of `special.h`, `extended.h` and
-`series_remainders.h`, with d_ of `differences.h`; the others are C's own, or of `stable.h`.
+`gamma_ratios.h` and `incomplete_gamma.h`, with e_ of `special.h`, `extended.h`,
+`series_remainders.h` and `product_remainders.h`, with d_ of `differences.h`; the others are C's
+own, or of `stable.h`.
 """
 
 from __future__ import annotations

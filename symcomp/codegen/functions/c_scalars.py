@@ -16,6 +16,7 @@ import numpy as np
 from symcomp.codegen.functions.c_functions import FUNCTIONS, OF_COMPLEX
 from symcomp.core.record import record
 from symcomp.ops.elementwise.elemwise import ScalarOp
+from symcomp.ops.elementwise.product_remainder import MOST_FACTORS, packed
 
 # The C type of a value, and its type in memory where that differs.
 C_TYPES = {
@@ -351,6 +352,14 @@ def _series_remainder(
     return converted(f"e_series_remainder({', '.join(arguments)})", "float64", dtype)
 
 
+def _product_remainder(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    function, terms, *numbers = row.parameters
+    factors = [converted(n, d, "float64") for n, d in zip(names, dtypes, strict=True)]
+    factors += ["1"] * (MOST_FACTORS - len(names))
+    arguments = [f"SERIES_{function.upper()}", *map(str, [terms, *packed(numbers)]), *factors]
+    return converted(f"e_product_remainder({', '.join(arguments)})", "float64", dtype)
+
+
 def _widened(name: str, dtype: str) -> str:
     """Return a number in the wider type; integers become float64 first, as for other functions."""
     return f"(WIDER){name if dtype.startswith('float') else f'(double){name}'}"
@@ -379,5 +388,6 @@ _SPECIAL = {
     "cast": _cast, "add": _add, "switch": _switch, "guarded": _guarded, "clip": _clip,
     "complex": _complex, "scaled_product": _scaled_product,
     "log_scaled_product": _scaled_product, "series_remainder": _series_remainder,
+    "product_remainder": _product_remainder,
     "compound": _in_wider, "compoundm1": _in_wider, "spherical_jn": _in_wider,
 }  # fmt: skip

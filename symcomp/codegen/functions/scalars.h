@@ -1,5 +1,6 @@
 /* Integer arithmetic with the signs and limits of Python and NumPy; float16 held as float. */
 #ifndef INLINE /* defined for cards, by cuda/prelude.h, with what else differs there */
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #define WIDER long double
 #define W(name) name##l
 #define WIDE_NUMBER(x) x##L
+#define WIDE_SPLITTER ((WIDER)(1ull << (LDBL_MANT_DIG + 1) / 2) + 1)
 #endif
 #define PI 3.141592653589793
 #define PIf 3.1415927f

@@ -7,12 +7,26 @@ enum {
     SERIES_EXP, SERIES_SIN, SERIES_COS, SERIES_COSH, SERIES_SINH, SERIES_TAN, SERIES_TANH, SERIES_LOG1P,
     SERIES_ARCTAN, SERIES_ARCTANH, SERIES_ARCSINH, SERIES_ARCSIN, SERIES_ERF
 }; /* the places in the tuple FUNCTIONS of series_remainder.py */
-/* The longest series is that of erf at the highest order. */
-#define MOST_COEFFICIENTS 190
-#define MOST_SERIES_TERMS 8
+#define HIGHEST_SERIES_ORDER 20
 
-INLINE WIDER series_function(int kind, WIDER x)
+/* sin(x + rest), cos(x + rest) or tan(x + rest), where the rest is the rounding error of x; it counts near zeros
+   and for large x. */
+INLINE WIDER periodic_function(int kind, WIDER x, WIDER rest)
 {
+    WIDER z = kind == SERIES_SIN ? W(sin)(x) : kind == SERIES_COS ? W(cos)(x) : W(tan)(x);
+    if (W(fabs)(rest) * (kind == SERIES_TAN ? 1 + z * z : 1) < WIDE_NUMBER(7e-18) * W(fabs)(z))
+        return z;
+    int near = W(fabs)(rest) < WIDE_NUMBER(1e-10);
+    WIDER s = W(sin)(x), c = W(cos)(x), t = near ? rest : W(sin)(rest), d = near ? 1 : W(cos)(rest);
+    WIDER sine = s * d + c * t, cosine = c * d - s * t;
+    return kind == SERIES_SIN ? sine : kind == SERIES_COS ? cosine : sine / cosine;
+}
+
+/* f(x + rest). Functions that are not periodic do not depend on the rounding error of x. */
+INLINE WIDER series_function(int kind, WIDER x, WIDER rest)
+{
+    if (rest != 0)
+        return periodic_function(kind, x, rest);
     switch (kind) {
     case SERIES_EXP: return W(exp)(x);
     case SERIES_SIN: return W(sin)(x);
@@ -32,13 +46,13 @@ INLINE WIDER series_function(int kind, WIDER x)
 
 /* The Taylor coefficients of exp, and of functions whose second derivatives are these or their negatives;
    a[0] is the value. */
-HELPER void exponential_coefficients(int kind, WIDER x, int count, WIDER *a)
+HELPER void exponential_coefficients(int kind, WIDER x, WIDER rest, int count, WIDER *a)
 {
     int turns = kind == SERIES_SIN || kind == SERIES_COS;
     WIDER next = a[0], factorial = 1;
     if (count > 1 && kind != SERIES_EXP)
-        next = kind == SERIES_SIN    ? W(cos)(x)
-               : kind == SERIES_COS  ? -W(sin)(x)
+        next = kind == SERIES_SIN    ? series_function(SERIES_COS, x, rest)
+               : kind == SERIES_COS  ? -series_function(SERIES_SIN, x, rest)
                : kind == SERIES_COSH ? W(sinh)(x)
                                      : W(cosh)(x);
     for (int k = 1; k < count; k++) {
@@ -47,27 +61,30 @@ HELPER void exponential_coefficients(int kind, WIDER x, int count, WIDER *a)
     }
 }
 
-/* The Taylor coefficients of the function from those of its derivative, in place: a[0] is the value.
+/* The Taylor coefficients of the function at x + rest from those of its derivative, in place: a[0] is the value.
    They follow from the differential equation of the function (Hairer, Norsett and Wanner, Solving
    Ordinary Differential Equations I, section I.8): y' = 1 +- y^2 for tan and tanh, a linear one for
    the derivatives b of the others. */
-HELPER void taylor_coefficients(int kind, WIDER x, int count, WIDER *a)
+HELPER void taylor_coefficients(int kind, WIDER x, WIDER rest, int count, WIDER *a)
 {
     WIDER *b = a + 1;
     int falls = kind == SERIES_ARCTAN || kind == SERIES_ARCSINH, sign = falls ? -1 : 1;
     int whole = kind == SERIES_ARCTAN || kind == SERIES_ARCTANH;
     WIDER weight = falls ? 1 + x * x : (1 - x) * (1 + x);
-    a[0] = series_function(kind, x);
+    a[0] = series_function(kind, x, rest);
     if (kind <= SERIES_SINH) {
-        exponential_coefficients(kind, x, count, a);
+        exponential_coefficients(kind, x, rest, count, a);
         return;
     }
     if (kind == SERIES_TAN || kind == SERIES_TANH) {
-        for (int k = 0; k < count - 1; k++) {
+        WIDER cosine = kind == SERIES_TANH ? W(cosh)(x) : 1;
+        if (count > 1)
+            a[1] = kind == SERIES_TAN ? 1 + a[0] * a[0] : 1 / (cosine * cosine);
+        for (int k = 1; k < count - 1; k++) {
             WIDER squares = 0;
             for (int i = 0; i <= k; i++)
                 squares += a[i] * a[k - i];
-            a[k + 1] = ((k == 0) + (kind == SERIES_TAN ? squares : -squares)) / (k + 1);
+            a[k + 1] = (kind == SERIES_TAN ? squares : -squares) / (k + 1);
         }
         return;
     }
@@ -97,49 +114,72 @@ INLINE WIDER series_bound(int kind, int terms, int n)
     return kind == SERIES_ERF ? 2 : terms + n <= 3 ? WIDE_NUMBER(0.25) : WIDE_NUMBER(0.5);
 }
 
-/* The number of coefficients for |x| below the bound. */
-INLINE int series_length(int kind, int terms, int n)
+/* The exponents of the terms of a series are multiples of 2, these plus 1, or all. */
+INLINE int series_step(int kind)
 {
-    if (kind <= SERIES_SINH)
-        return 24 + 4 * (terms + n);
-    return kind == SERIES_ERF ? 100 + 4 * n + terms : (terms + n <= 3 ? 40 : 76) + 2 * (terms + n);
+    return kind == SERIES_EXP || kind == SERIES_LOG1P ? 1 : 2;
+}
+
+INLINE int series_offset(int kind)
+{
+    return series_step(kind) == 2 && kind != SERIES_COS && kind != SERIES_COSH;
+}
+
+/* The coefficient of x^k. */
+INLINE WIDER series_coefficient(int kind, int k)
+{
+    int place = k - series_offset(kind);
+    return place % series_step(kind) ? 0 : SERIES_COEFFICIENTS[SERIES_STARTS[kind] + place / series_step(kind)];
+}
+
+/* The exponent of the last term that counts, where the first that is not subtracted has the exponent `first`
+   and |x| is below the bound. */
+INLINE int last_exponent(int kind, int first, int terms, int n, WIDER x)
+{
+    int entire = kind <= SERIES_SINH, order = terms + n, length = (order <= 3 ? 40 : 76) + 2 * order;
+    if (kind == SERIES_ERF)
+        length = 100 + 4 * n + terms;
+    else if (entire)
+        length = 24 + 4 * order;
+    int enough = first + 20 + 2 * order;
+    if (W(fabs)(x) < WIDE_NUMBER(0.0625) && enough < length)
+        length = enough;
+    return length - 1 - (length - 1 - first) % series_step(kind);
 }
 
 HELPER WIDER series_remainder(int kind, int terms, int power, int n, WIDER x)
 {
-    WIDER a[MOST_COEFFICIENTS];
+    WIDER a[HIGHEST_SERIES_ORDER + 1], factorial = 1;
     if (W(fabs)(x) < series_bound(kind, terms, n)) {
         WIDER series = 0;
-        int first = terms > power + n ? terms : power + n;
-        taylor_coefficients(kind, 0, series_length(kind, terms, n), a);
-        for (int k = series_length(kind, terms, n) - 1; k >= first; k--) {
+        int first = terms > power + n ? terms : power + n, step = series_step(kind);
+        first += (first - series_offset(kind)) % step;
+        for (int k = last_exponent(kind, first, terms, n, x); k >= first; k -= step) {
             WIDER falling = 1;
             for (int j = 0; j < n; j++)
                 falling *= k - power - j;
-            series = series * x + a[k] * falling;
+            series = series * (step == 2 ? x * x : x) + series_coefficient(kind, k) * falling;
         }
         for (int k = first - power - n; k > 0; k--)
             series *= x;
         return series;
     }
-    WIDER c[MOST_SERIES_TERMS], factorial = 1;
-    taylor_coefficients(kind, 0, terms, c);
-    taylor_coefficients(kind, x, n + 1, a);
+    taylor_coefficients(kind, x, 0, n + 1, a);
     for (int k = 2; k <= n; k++)
         factorial *= k;
     int over = isinf(a[n]) && !isinf(x);
     for (int j = 0; j < power; j++) {
         WIDER q = 0;
-        a[0] -= c[j];
+        a[0] -= series_coefficient(kind, j);
         for (int k = 0; k <= n; k++)
             a[k] = q = over ? a[k] / x : (a[k] - q) / x;
     }
     /* The n-th Taylor coefficients of the other terms, over x^power. */
     for (int j = power + n; j < terms; j++) {
-        WIDER term = c[j];
+        WIDER c = series_coefficient(kind, j), term = c;
         for (int k = 0; k < j - power; k++)
             term *= k < n ? (WIDER)(j - power - k) / (k + 1) : x;
-        a[n] -= c[j] ? term : 0;
+        a[n] -= c ? term : 0;
     }
     return a[n] * factorial;
 }

@@ -13,6 +13,7 @@ from importlib.resources import files
 from symcomp.codegen.functions.angle_tables import angle_tables
 from symcomp.codegen.functions.error_tables import error_tables
 from symcomp.codegen.functions.gamma_tables import gamma_tables, pair_tables
+from symcomp.codegen.functions.series_tables import series_tables
 from symcomp.codegen.printers.c_printer import Kernel
 
 _HEADERS = ("functions/scalars.h", "functions/philox.h", "functions/elementary.h")
@@ -42,6 +43,7 @@ _OF_FUNCTIONS = (
     "functions/special.h",
     "functions/extended.h",
     "functions/series_remainders.h",
+    "functions/product_remainders.h",
     "loops/kept_arrays.h",
     "loops/log_reduction.h",
 )
@@ -134,7 +136,8 @@ def functions_of_rows() -> str:
 
 def wider_functions() -> list[str]:
     """Return the text of functions that need the wider type."""
-    return [header("functions/extended.h"), header("functions/series_remainders.h")]
+    names = ("extended", "series_remainders", "product_remainders")
+    return [series_tables(), *(header(f"functions/{name}.h") for name in names)]
 
 
 def pair_functions() -> list[str]:

@@ -345,7 +345,8 @@ def _row(name: Any, parameters: list[Any]) -> ScalarOp:
             raise LoadError(f"{_short(dtype)} is no dtype")
         return ROWS[name](dtype)
     numbers = parameters
-    if name == "series_remainder" and parameters and parameters[0] in FUNCTIONS:
+    of_functions = name in ("series_remainder", "product_remainder")
+    if of_functions and parameters and parameters[0] in FUNCTIONS:
         numbers = parameters[1:]
     if any(type(n) is not int or not 0 <= n <= LARGEST_PARAMETER for n in numbers):
         raise LoadError(f"{_short(parameters)} are no parameters of {name}")
