@@ -122,6 +122,8 @@ class Planner:
         self.label = ""
         self._step: LoopStep | None = None
         self._written_over: Collection[Variable] = ()
+        #: Results of nodes of the graph that nothing needs; a lowering may leave them unwritten.
+        self.unused: frozenset[Variable] = frozenset()
         self._first: list[DeviceCall] = []
         self._made_first: dict[Any, Operand] = {}
 

@@ -110,6 +110,8 @@ class DeviceProgram(DeviceRegion):
         self._products, self._atomics = config.gpu_products, config.gpu_atomics
         self.op, self.name = op, str(op)
         self.order = toposort(op.graph.outputs)
+        used = {x for node in self.order for x in node.inputs}.union(op.graph.outputs)
+        self._unused = frozenset(z for node in self.order for z in node.outputs if z not in used)
         self._constants: dict[Any, DeviceMemory] = {}
 
     @property
@@ -147,6 +149,7 @@ class DeviceProgram(DeviceRegion):
                 layout = value.dtype.name, value.shape, value.strides
                 known[x] = planner.input(i, *layout, is_aligned(value.address))
             require_lengths(x, known[x])
+        planner.unused = self._unused
         plan_nodes(planner, self.order, known)
         outputs = []
         for i, y in enumerate(self.op.graph.outputs):

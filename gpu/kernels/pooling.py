@@ -5,8 +5,8 @@ Threads of the gradients look for the windows that meet their element, so nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import numpy as np
 
@@ -112,10 +112,12 @@ def _position(names: Sequence[str]) -> str:
 
 
 @cache
-def max_kernel(dtype: str, lead: int, ndim: int, wide: bool) -> CudaKernel:
-    """Return the kernel that finds the largest element of each window, and its position.
+def max_kernel(
+    dtype: str, lead: int, ndim: int, wide: bool, positions: bool = True
+) -> CudaKernel:
+    """Return the kernel that finds the largest element of each window.
 
-    Its arrays are the image, the results and the positions.
+    Its arrays are the image, the results and, with ``positions``, the positions of these.
     """
     t, indices = C_TYPES[dtype], [f"q{a}" for a in range(ndim)]
     kind = np.dtype(dtype)
@@ -123,23 +125,25 @@ def max_kernel(dtype: str, lead: int, ndim: int, wide: bool) -> CudaKernel:
     clipped = [
         f"p{a} * stride{a} < pad{a} ? 0 : p{a} * stride{a} - pad{a}" for a in range(ndim)
     ]  # the first elements of windows, which the upper end of an image does not cut
+    first = [f"int64_t where = {_position(clipped)};"] if positions else []
+    found = [f"    where = {_position(indices)};"] if positions else []
     body = [
         f"{t} largest = ({t}){lowest};",
-        f"int64_t where = {_position(clipped)};",
+        *first,
         *_elements_lines(
             ndim,
             [
                 f"const {t} x = ({t}){_at(0, dtype, lead, indices)};",
                 "if (!(x <= largest) & (largest == largest)) {",
                 "    largest = x;",
-                f"    where = {_position(indices)};",
+                *found,
                 "}",
             ],
         ),
         f"(({_stored(dtype)} *)data[1])[i] = ({_stored(dtype)})largest;",
-        "((int64_t *)data[2])[i] = where;",
+        *(["((int64_t *)data[2])[i] = where;"] if positions else []),
     ]
-    return _kernel(lead, ndim, 3, "count", body, wide)
+    return _kernel(lead, ndim, 2 + positions, "count", body, wide)
 
 
 @cache
@@ -223,17 +227,25 @@ def _launch(
     planner.launch(kernel, blocks, numbers, [*given, *made], steps)
 
 
-_KERNELS = {
-    "max": max_kernel, "sum": sum_kernel, "spread": spread_kernel, "unpool": unpool_kernel,
+_KERNELS: dict[str, Callable[[str, int, int, bool], CudaKernel]] = {
+    "max": max_kernel, "largest": partial(max_kernel, positions=False), "sum": sum_kernel,
+    "spread": spread_kernel, "unpool": unpool_kernel,
 }  # fmt: skip
 
 
-def plan_max(planner: Planner, pool: MaxPool, x: Operand) -> tuple[Operand, Operand]:
-    """Emit max-pooling; return the largest elements and their positions."""
+def plan_max(
+    planner: Planner, pool: MaxPool, x: Operand, positions: bool
+) -> tuple[Operand, Operand]:
+    """Emit max-pooling; return the largest elements and their positions, which are written only
+    where these are needed.
+    """
     lengths = x.shape[x.ndim - pool.ndim :]
     shape = (*x.shape[: x.ndim - pool.ndim], *pool.counts(lengths))
     z, where = planner.new(x.dtype, shape), planner.new("int64", shape)
-    _launch(planner, "max", pool, lengths, [x], [z, where])
+    if positions:
+        _launch(planner, "max", pool, lengths, [x], [z, where])
+    else:
+        _launch(planner, "largest", pool, lengths, [x], [z])
     return z, where
 
 

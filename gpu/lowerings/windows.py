@@ -75,7 +75,7 @@ def _pools(node: Apply) -> bool:
 
 def _plan_max_pool(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
-    return plan_max(planner, op, given[0])
+    return plan_max(planner, op, given[0], node.outputs[1] not in planner.unused)
 
 
 def _plan_sum_pool(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:

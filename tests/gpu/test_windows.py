@@ -16,11 +16,13 @@ from symcomp.errors import ShapeError
 from symcomp.gpu import to_cpu, to_gpu
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
+from symcomp.gpu.driver.timeline import Timeline, recorded
 from symcomp.gpu.kernels import convolution, pooling
 from symcomp.gpu.region import DeviceGraph
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.ops.windows.pooling import AtPositions, MaxPool, SumPool, SumPoolInputs, ToPositions
+from symcomp.tensor.nnet.bn import batch_normalization_train
 from symcomp.tensor.signal.pool import pool_2d
 from symcomp.tests.gpu.running import DEVICE, assert_close, check, ops_on_device, ops_on_host
 
@@ -192,6 +194,28 @@ def test_poolings(case: Any, mode: str, flip: bool) -> None:
     with config.change_flags(cflags="-O0"), np.errstate(all="ignore"):
         check([x, g], z, values, 16, orders=[0])
     set_driver("emu", before)
+
+
+def test_positions_are_written_for_gradients_alone(emu: Emulator) -> None:
+    x = T.ftensor4("x")
+    z = pool_2d(x, (2, 2), True)
+    of_floats = 4 * (64 + 16)
+    for outputs, nbytes in (([z], of_floats), ([z, T.grad(z.sum(), x)], of_floats + 8 * 16)):
+        f = check([x], outputs, [normal((1, 1, 8, 8))], 0, on_host=True)
+        timeline = Timeline()
+        recorded(f, timeline)(normal((1, 1, 8, 8)))
+        timeline.finish()
+        totals = timeline.totals.items()
+        assert [t.nbytes for (_, _, label), t in totals if label.startswith("MaxPool")] == [nbytes]
+
+
+def test_normalization_reads_and_writes_an_image_once(emu: Emulator) -> None:
+    x, g, b = T.ftensor4("x"), T.fvector("g"), T.fvector("b")
+    z = batch_normalization_train(x, g, b, "spatial")[0]
+    f = check([x, g, b], T.nnet.relu(z), [normal((3, 2, 5, 5)), normal((2,)), normal((2,))], 64)
+    emu.counters.clear()
+    f(normal((3, 2, 5, 5)), normal((2,)), normal((2,)))
+    assert emu.counters.launches == 1
 
 
 def test_positions_from_elsewhere(emu: Emulator) -> None:
