@@ -16,13 +16,15 @@ from symcomp.rewrite.views import Product, as_product, call
 )  # fmt: skip
 def cancelled_factors(node: Apply, graph: Any) -> Any:
     """x y / (x z) -> own_ratio(x) y / z, where own_ratio is 1, NaN for 0 and infinities;
-    x / |x| -> over_size(x)
+    x / |x| -> over_size(x);   exp(x) y / exp(x)^2 -> y / exp(x)
     """
     out = node.outputs[0]
     p = as_product(out)
     if not dtypes.is_float(out.dtype):
         return None
-    ones = [call("own_ratio", f) for f in p.cancelled]
+    # An exponential is 0 or infinite only where it leaves the range.
+    positive = {f for f in p.cancelled if f in p.factors and elementwise(f, "exp") is not None}
+    ones = [call("own_ratio", f) for f in p.cancelled if f not in positive]
     factors = dict(p.factors)
     for f in p.factors:
         size = elementwise(f, "abs")
@@ -32,7 +34,7 @@ def cancelled_factors(node: Apply, graph: Any) -> Any:
             n = int(min(abs(e), abs(k)))
             ones.append(call("over_size" if n % 2 else "own_ratio", x))
             factors[f], factors[x] = e + (n if k > 0 else -n), k - (n if k > 0 else -n)
-    if not ones or any(one.dtype != out.dtype for one in ones):
+    if not (ones or positive) or any(one.dtype != out.dtype for one in ones):
         return None
     return Product(p.coefficient, {f: e for f, e in factors.items() if e}).times(*ones)
 

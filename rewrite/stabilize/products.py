@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.scalar_error import bell_over_erfc, normal_hazard
 from symcomp.ops.nnet.softmax import Softmax, WeightedSoftmax
@@ -23,8 +24,11 @@ from symcomp.rewrite.views import (
     as_sum,
     call,
     exponent,
+    number,
+    powered,
     product_of,
     puts_back,
+    rearranged,
     same,
     scaled,
     through_views,
@@ -255,6 +259,35 @@ def product_of_exponentials(node: Apply, graph: Any) -> Any:
     return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
 
 
+@rule(
+    *PRODUCTS, "pow",
+    why="an exponential overflows where its inverse does not, nor the derivative of the inverse",
+)  # fmt: skip
+def inverse_exponential(node: Apply, graph: Any) -> Any:
+    """c / exp(x)^k -> c exp(-x)^k;   c / (b^x)^k -> c (b^-x)^k for a number b > 0"""
+    p = as_product(node.outputs[0])
+    # With a small numerator, exp(-x) may overflow where the quotient does not.
+    if len(p.factors) != 1 or abs(p.coefficient) < 1:
+        return None
+    ((factor, e),) = p.factors.items()
+    inner, views = through_views(factor)
+    inverse = _inverse_of_exponential(inner) if e < 0 else None
+    if inverse is None:
+        return None
+    return scaled(p.coefficient, powered(rearranged(inverse, views), -e))
+
+
+def _inverse_of_exponential(x: Any) -> Any:
+    """Return exp(-y) if ``x`` is exp(y), and c^-y if it is c^y; else None."""
+    node = elementwise(x, "exp", "pow")
+    if node is None or any(v.dtype != x.dtype for v in node.inputs) or not dtypes.is_float(x.dtype):
+        return None
+    *base, y = node.inputs
+    if base and (number(y) is not None or (number(base[0]) or 0.0) <= 0):
+        return None
+    return call(node.op.scalar.name, *base, scaled(-1.0, y))
+
+
 times_sign = view_rule(
     "times_sign", x * f.sgn(x), f.abs(x),
     why="in sums over one denominator terms with the absolute value cancel",
@@ -287,6 +320,6 @@ PRODUCT_RULES = RuleSet(
     [
         tanh, sigmoid, sigmoid_slope, sech, softmax, square_difference_over, xlogx, gamma_ratio,
         erfcx, normal_distribution, hazard, times_sign, guarded, product_of_exponentials,
-        exp_times_sigmoid,
+        inverse_exponential, exp_times_sigmoid,
     ]
 )  # fmt: skip

@@ -5,6 +5,7 @@ right to 4 units in the last place where it has not.
 import numpy as np
 import pytest
 
+import symcomp
 import symcomp.tensor as T
 from symcomp.compile.mode import Mode
 from symcomp.core.graph import FunctionGraph
@@ -198,6 +199,8 @@ CASES = [
     case("gammaln", lambda x: 2 * T.gammaln(x) - T.gammaln(2 * x), (X,), "betaln", note="square"),
     case("gammaln", lambda x, y: T.gammaln(x + y) - T.gammaln(x), (X, Y), "log_poch", note="step"),
     case("psi", lambda x, y: T.psi(x + y) - T.psi(x), (X, Y), "digamma_increment"),
+    case("inverse_exponential", lambda x: 1 / T.exp(x), (X,), "exp neg"),
+    case("inverse_exponential", lambda x: 3 / 10**x, (X,), "mul neg pow", note="power"),
     case("product_of_exponentials", lambda x, y: T.exp(x) * T.exp(y), (SIGNED, Y), "exp_of_sum"),
     case("product_of_exponentials", lambda x, y: 2.0 * T.exp(x) / T.exp(y), (SIGNED, Y),
          "exp_of_sum mul neg", note="quotient"),
@@ -412,6 +415,8 @@ CASES = [
     case("power_of_product", lambda x: T.sqrt(T.prod(x)), (SIGNED,), POWER, note="negative"),
     case("ratio_of_angles", lambda x: x * T.sin(x) / T.sin(x / 2), (SIGNED,), "cos mul mul mul"),
     case("ratio_of_hyperbolic", lambda x: T.expm1(x) / T.expm1(2 * x), (SIGNED,), "neg sigmoid"),
+    case("cancelled_factors", lambda x, y: y * T.exp(x) / T.exp(x) ** 2.0, (X, Y), "exp true_div",
+         note="exponentials"),
     case("cancelled_factors", lambda x, y: 2 * x * y / (x * T.exp(x)), (SIGNED, Y),
          "exp mul mul own_ratio true_div"),
     case("cancelled_factors", lambda x: x**3 / abs(x), (SIGNED,), "mul over_size sqr",
@@ -488,6 +493,25 @@ def test_hard_values(name):
     assert units_off(run(graph, [values])[0], truth[0]) <= 4
     plain = values_of(inputs, outputs, [values])[0]
     assert not units_off(plain, truth[0]) <= 4, "not a hard case"
+
+
+def test_derivatives_of_inverse_exponentials():
+    """Squares and cubes of exponentials, in which derivatives were divided, leave the range."""
+    x = T.dvector("x")
+    values = np.array([-300.0, 20.0, 200.0, 400.0, 800.0])
+    decay, bits = np.exp(-values), np.log(2)
+
+    def slope(y):
+        return symcomp.grad(y.sum(), x)
+
+    for found, wanted in [
+        (slope(x / T.exp(x)), (1 - values) * decay),
+        (slope(slope(1 / T.exp(x))), decay),
+        (slope(slope(T.exp(x / 2) ** -2.0)), decay),
+        (slope(slope(3 / 2**x)), 3 * bits**2 * 2.0**-values),
+    ]:
+        f = symcomp.function([x], found, mode=symcomp.Mode(linker="py"))
+        np.testing.assert_allclose(f(values), wanted, rtol=1e-13)
 
 
 # Sums and products of a narrow x and float64: the result has that dtype, and its digits where it is
