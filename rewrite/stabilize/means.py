@@ -8,7 +8,13 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.ops.elementwise.scalar_logic import switch
-from symcomp.ops.nnet.softmax import LogSoftmax, Softmax, WeightedSoftmax, even_weights
+from symcomp.ops.nnet.softmax import (
+    LogSoftmax,
+    RootSoftmax,
+    Softmax,
+    WeightedSoftmax,
+    even_weights,
+)
 from symcomp.ops.nnet.weighted_mean import WeightedMean
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.shape import ShapeI
@@ -23,6 +29,7 @@ from symcomp.rewrite.views import (
     as_product,
     as_sum,
     call,
+    number,
     product_of,
     puts_back,
     rearranged,
@@ -260,7 +267,7 @@ ratio_of_exponentials = view_rule(
 
 
 @rule(
-    Softmax, LogSoftmax, WeightedSoftmax, WeightedMean,
+    Softmax, RootSoftmax, LogSoftmax, WeightedSoftmax, WeightedMean,
     why="differences to the largest element are rounded, and softmax subtracts it anyway",
 )  # fmt: skip
 def softmax_of_shifted(node: Apply, graph: Any) -> Any:
@@ -283,4 +290,16 @@ def softmax_of_shifted(node: Apply, graph: Any) -> Any:
     return None
 
 
-MEAN_RULES = RuleSet([weighted_mean, shares, ratio_of_exponentials, softmax_of_shifted])
+@rule("sqrt", "pow", why="the softmax underflows long before its root")
+def root_of_softmax(node: Apply, graph: Any) -> Any:
+    """sqrt(softmax(x)) -> root softmax(x)"""
+    softmax = computed_by(node.inputs[0], Softmax)
+    if softmax is None or node.op.scalar.name == "pow" and number(node.inputs[1]) != 0.5:
+        return None
+    (x,) = softmax.inputs
+    return RootSoftmax(softmax.op.axis)(x) if x.dtype == "float64" else None
+
+
+MEAN_RULES = RuleSet(
+    [weighted_mean, shares, ratio_of_exponentials, softmax_of_shifted, root_of_softmax]
+)

@@ -22,7 +22,13 @@ from symcomp.ops.indexing.index import IncSubtensor, Subtensor
 from symcomp.ops.indexing.index_pattern import ARRAY, SYMBOL, Slice, is_advanced
 from symcomp.ops.linalg.products import BatchedDot, Dot
 from symcomp.ops.nnet.entropy import Divergence, NegativeEntropy
-from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax, SubtractWeightedMean
+from symcomp.ops.nnet.softmax import (
+    LogSoftmax,
+    LogSumExp,
+    RootSoftmax,
+    Softmax,
+    SubtractWeightedMean,
+)
 from symcomp.ops.nnet.unit_vector import SubtractProjection, UnitVector
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import CumOp
@@ -304,6 +310,7 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     CumOp: _along_axes,
     Sort: _along_axes,
     Softmax: _along_axes,
+    RootSoftmax: _along_axes,
     LogSoftmax: _along_axes,
     LogSumExp: _along_axes,
     SubtractWeightedMean: _along_axes,

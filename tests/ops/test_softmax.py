@@ -14,6 +14,7 @@ from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
     LogSumExp,
+    RootSoftmax,
     Softmax,
     SubtractWeightedMean,
     WeightedLogSumExp,
@@ -42,7 +43,7 @@ LINES = {
     "cancels with the count": [0.0, 0.4375, -0.75, -0.75, -0.8125],
     "one of many": [0.25, *[-50.0] * 999],
 }
-ONE_AXIS = {"Softmax": Softmax, "LogSoftmax": LogSoftmax}
+ONE_AXIS = {"Softmax": Softmax, "RootSoftmax": RootSoftmax, "LogSoftmax": LogSoftmax}
 REDUCING = {"LogSumExp": LogSumExp, "LogMeanExp": LogMeanExp}
 
 
@@ -239,6 +240,7 @@ def plain(name, axes):
         count = e.size // total.size
         value = {
             "Softmax": lambda: e / total,
+            "RootSoftmax": lambda: np.sqrt(e / total),
             "LogSoftmax": lambda: work - np.log(total),
             "LogSumExp": lambda: np.log(total).squeeze(axes),
             "LogMeanExp": lambda: np.log(total / count).squeeze(axes),

@@ -401,6 +401,7 @@ CASES = [
     case("expm1_of_logarithm", lambda x, y: T.expm1(y * T.log(x)), (X, SIGNED), "powm1"),
     case("expm1_of_logarithm", lambda x, y: T.expm1(y * T.log1p(x)), (X, SIGNED),
          "compoundm1 lt switch", note="log1p"),
+    case("root_of_softmax", lambda x: T.sqrt(T.softmax(x)), (M,), "RootSoftmax"),
     case("unit_vector", lambda x: x**2 / (3 * T.sqr(Norm((1,))(x).dimshuffle(0, "x"))),
          (M,), "UnitVector mul sqr"),
     case("power_minus_one", lambda x: 3 * 2.0**x - 3, (SIGNED,), "mul powm1"),

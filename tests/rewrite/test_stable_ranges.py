@@ -120,6 +120,7 @@ WHOLE = {
     "sqrt(mean(x**2))": (ROWS, 4),
     "sqrt(mean((x - mean(x))**2))": (ROWS, 16),
     "log(sum(x**2))": (ROWS, 4),
+    "sqrt(exp(x) / sum(exp(x)))": ([*MEANS, [800.0, 20.0, -750.0, 2.5]], 4),
     "x / sqrt(sum(x**2))": (ROWS, 4),
     "x**2 / sum(x**2)": (ROWS, 6),
     "exp(mean(log(abs(x))))": (ROWS, 4),

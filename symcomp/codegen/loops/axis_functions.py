@@ -35,6 +35,7 @@ from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
     LogSumExp,
+    RootSoftmax,
     Softmax,
     SubtractWeightedMean,
     WeightedLogSumExp,
@@ -260,6 +261,10 @@ class _Writer:
         self.largest_weights[z] = self("switch", self("isfinite", top), largest, unknown)
         self.parts[z] = (top, terms, total)
         return z
+
+    def root_softmax(self, function: RootSoftmax, x: Value) -> Value:
+        _, terms, _ = self.exponentials(self("mul", x, self.number(0.5, x)), function.lines)
+        return self("true_div", terms, self("sqrt", self.sum(self("sqr", terms), function.lines)))
 
     def log_softmax(self, function: LogSoftmax, x: Value) -> Value:
         top, total = self.log_total(x, function.lines)
@@ -542,6 +547,7 @@ def _reads_folds(value: Value) -> bool:
 
 _FORMS: dict[type, Callable[..., Value]] = {
     Softmax: _Writer.softmax,
+    RootSoftmax: _Writer.root_softmax,
     LogSoftmax: _Writer.log_softmax,
     WeightedSoftmax: _Writer.weighted_softmax,
     SubtractWeightedMean: _Writer.subtract_weighted_mean,

@@ -27,6 +27,7 @@ from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
     LogSumExp,
+    RootSoftmax,
     Softmax,
     SubtractWeightedMean,
     WeightedLogSumExp,
@@ -41,6 +42,7 @@ from symcomp.ops.shapes.dimshuffle import DimShuffle
 # Ops that map each 1-d slice along some axes to a slice, and ops that reduce it to a number.
 AXIS_FUNCTIONS = (
     Softmax,
+    RootSoftmax,
     LogSoftmax,
     WeightedSoftmax,
     SubtractWeightedMean,
@@ -334,7 +336,7 @@ def whole_arguments(step: Step) -> tuple[int, ...]:
 
 def along(function: Any, axes: tuple[int, ...]) -> Any:
     """Return the same op along other axes."""
-    if isinstance(function, Softmax | LogSoftmax):
+    if isinstance(function, Softmax | RootSoftmax | LogSoftmax):
         return replace(function, axis=axes[0])
     return replace(function, axes=axes)
 

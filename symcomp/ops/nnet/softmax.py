@@ -93,6 +93,11 @@ def softmax_of_lines(x: Any) -> Any:
     return z / z.sum(axis=-1, keepdims=True)
 
 
+def _root_softmax(x: Any) -> Any:
+    z = exponentials_of_lines(x / 2)
+    return z / np.sqrt(np.square(z).sum(axis=-1, keepdims=True))
+
+
 def _log_softmax(x: Any) -> Any:
     _, d, _, total = log_total_of_lines(x)
     return d - total
@@ -215,6 +220,29 @@ class Softmax(AxisFunction):
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (z,), (dx,) = outputs, tangents
         return [z * SubtractWeightedMean(self.lines)(dx, z)]
+
+
+@record
+class RootSoftmax(AxisFunction):
+    """z_i = sqrt(exp(x_i) / sum_j exp(x_j)) along ``axis``, also where the quotient underflows."""
+
+    axis: Axis
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        return (self.axis,)
+
+    def perform(self, x: Any) -> Any:
+        return self._apply(_root_softmax, x)
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        (x,), (z,), (gz,) = inputs, outputs, output_grads
+        weights = Softmax(self.axis)(x)
+        return [SubtractWeightedMean(self.lines, transposed=True)(0.5 * (gz * z), weights)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        (x,), (z,), (dx,) = inputs, outputs, tangents
+        return [0.5 * (z * SubtractWeightedMean(self.lines)(dx, Softmax(self.axis)(x)))]
 
 
 @record

@@ -1,0 +1,102 @@
+"""Measure the time of expressions in their stable forms, over that of the forms as written.
+
+    python benchmarks/stability_speed.py             values, and values with gradients
+    python benchmarks/stability_speed.py divergence  expressions whose names contain the text
+
+Processor time, the shortest of many calls of both in turn. Above 1 the stable form is slower.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import symcomp
+import symcomp.tensor as T
+
+# Time optimized code only.
+symcomp.config.early_code = False
+
+ROUNDS, LEAST_SECONDS = 60, 0.002
+# Elements in and beyond the caches of a core, and short slices of a matrix.
+SHAPES = [(300,), (20_000,), (2_000_000,), (1000, 64)]
+
+
+def _softmax(x: Any) -> Any:
+    return T.exp(x) / T.sum(T.exp(x), axis=-1, keepdims=True)
+
+
+def _divergence(x: Any, y: Any) -> Any:
+    return T.sum(_softmax(x) * T.log(_softmax(x) / _softmax(y)), axis=-1)
+
+
+# Name: the rules, and the expression.
+CASES: dict[str, tuple[str, Callable[..., Any]]] = {
+    "exp(-x**2)": ("exponential_of_square", lambda x, y: T.exp(-(x**2))),
+    "sum(abs(x)**3)**(1 / 3)": (
+        "norm_of_powers", lambda x, y: T.sum(abs(x) ** 3, axis=-1) ** (1 / 3)
+    ),
+    "divergence": ("divergence_of_softmaxes:divergence_of_entropies", _divergence),
+    "x / norm(x)": (
+        "unit_vector", lambda x, y: x / T.sqrt(T.sum(x**2, axis=-1, keepdims=True))
+    ),
+    "exp(mean(log(x)))": (
+        "geometric_mean", lambda x, y: T.exp(T.mean(T.log(abs(x)), axis=-1))
+    ),
+}  # fmt: skip
+
+
+def compiled(expression: Callable[..., Any], shape: Sequence[int], gradient: bool) -> Any:
+    """Compile the value, or it with its gradient, by the rules of the configuration."""
+    kind = T.TensorType("float64", (None,) * len(shape))
+    x, y, way = kind("x"), kind("y"), kind("way")
+    z = expression(x, y)
+    outputs = [z]
+    if gradient:
+        outputs.append(symcomp.grad((way * z).sum() if z.ndim == x.ndim else z.sum(), x))
+    return symcomp.function([x, y, way], outputs, on_unused_input="ignore", trust_input=True)
+
+
+def shortest(calls: Sequence[Callable[[], object]]) -> list[float]:
+    """Return the shortest processor time of each call, measured in turn."""
+    repeats = []
+    for call in calls:
+        call()
+        start = time.process_time()
+        call()
+        repeats.append(int(LEAST_SECONDS / max(time.process_time() - start, 1e-6)) + 1)
+    best = [np.inf] * len(calls)
+    for _ in range(ROUNDS):
+        for i, call in enumerate(calls):
+            start = time.process_time()
+            for _ in range(repeats[i]):
+                call()
+            best[i] = min(best[i], (time.process_time() - start) / repeats[i])
+    return best
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    for name, (rules, expression) in CASES.items():
+        if not all(text in name for text in sys.argv[1:]):
+            continue
+        for shape in SHAPES:
+            arguments = [rng.normal(size=shape) for _ in range(3)]
+            ratios = []
+            for gradient in (False, True):
+                stable = compiled(expression, shape, gradient)
+                with symcomp.config.change_flags(optimizer_excluding=rules):
+                    written = compiled(expression, shape, gradient)
+                times = shortest([partial(f, *arguments) for f in (stable, written)])
+                ratios.append(times[0] / times[1])
+            value, both = ratios
+            print(f"{name}, {shape}: value {value:.2f}, with gradient {both:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
