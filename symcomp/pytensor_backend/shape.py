@@ -61,7 +61,8 @@ def _specify_shape(op: Any, node: Any, x: Any, *lengths: Any) -> Any:
 
 @translate.register(Reshape)
 def _reshape(op: Any, node: Any, x: Any, shape: Any) -> Any:
-    return T.reshape(x, shape, ndim=op.ndim)
+    # An empty shape, of a scalar, has PyTensor's default dtype: float64.
+    return T.reshape(x, cast_to(shape, "int64"), ndim=op.ndim)
 
 
 @translate.register(JoinDims)

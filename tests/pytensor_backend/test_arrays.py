@@ -33,6 +33,12 @@ def test_shapes():
     compare([x, n], outputs, [T3, np.int64(2)])
 
 
+def test_the_shape_of_a_scalar_needs_no_rewrite():
+    v = pt.dvector("v")
+    mode = backend.SYMCOMP.excluding("local_reshape_to_dimshuffle")
+    assert pytensor.function([v], v.reshape(()), mode=mode)([2.0]) == 2.0
+
+
 def test_new_arrays():
     x, n, m = pt.dscalar("x"), pt.lscalar("n"), pt.lscalar("m")
     v = pt.dvector("v")
