@@ -210,10 +210,11 @@ static int run_forget(const void *params, Frame *frame)
     return DONE;
 }
 
-/* Let go of an array that nothing reads any more; in later runs, too, if it is large. */
+/* Let go of an object that nothing reads any more; in later runs, too, if it is no small array. Others may have
+   memory elsewhere, as arrays on devices. */
 static int forget_object(Planner *p, const Storage *s)
 {
-    if (s->bytes >= MEDIUM_ARRAY) {
+    if (s->bytes >= MEDIUM_ARRAY || !PyArray_Check(p->frame->object[s->index])) {
         Call *call = new_call(p, run_forget, "drop array", sizeof(ForgottenObject));
         if (call != NULL) {
             ((ForgottenObject *)call->params)->storage = s->index;

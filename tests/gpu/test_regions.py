@@ -149,3 +149,20 @@ def test_blocks_are_used_again() -> None:
     taken.clear()
     assert (pool.used, pool.cached) == (0, 0)
     assert not DeviceMemory(64, 8).is_pooled and rounded(1) == 512
+
+
+def test_arrays_are_let_go_within_a_call(emu: Emulator) -> None:
+    """Memory of values that nothing reads any more is there for later ones, in kept plans, too."""
+    x, seen = T.fmatrix("x"), []
+
+    @symcomp.as_op([T.fmatrix], [T.fmatrix])
+    def noted(value: Any) -> Any:
+        seen.append(emu.pool.used)
+        return value * 1
+
+    with on_emu:
+        f = symcomp.function([x], noted(T.exp(noted(T.tanh(T.dot(x, x))))))
+    for _ in range(3):
+        f(np.eye(5, dtype="float32"))
+    between_calls = emu.pool.used
+    assert f.repeated == 2 and seen[2:] == [between_calls] * 4
