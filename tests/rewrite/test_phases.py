@@ -78,6 +78,26 @@ def test_folding_known_values():
     assert graph.outputs[1].type == T.constant(3).type
 
 
+@pytest.mark.parametrize("n", [3, 1], ids=["3", "1"])
+def test_folding_lengths_that_become_known_later(n):
+    length = T.lscalar("n")
+    rows = T.arange(length)
+    graph = FunctionGraph([length], [T.ge(rows[:, None], rows[None, :])])
+    want = values(graph, n)[0]
+    graph.replace(graph.inputs[0], T.constant(n))
+    constant_folding(graph)
+    assert ops(graph) == [] and graph.outputs[0].type.shape == (None, None)
+    np.testing.assert_array_equal(values(graph, n)[0], want)
+
+
+def test_folding_leaves_large_results_of_lengths_that_become_known_later():
+    length = T.lscalar("n")
+    graph = FunctionGraph([length], [T.arange(length)])
+    graph.replace(graph.inputs[0], T.constant(LARGEST // 8 + 1))
+    constant_folding(graph)
+    assert len(graph.nodes) == 1
+
+
 def test_folding_keeps_nan_and_infinity():
     graph = FunctionGraph([], [T.log(T.constant([-1.0, 0.0])), T.constant(1.0) / 0.0])
     constant_folding(graph)
