@@ -88,10 +88,6 @@ OF_TWO = {
         [(-26, 26)],
     ),
     "log1p_ratio": (lambda x, y: mp.log1p(x / y), 700, RATIOS, [(1e-9, 1e9), (0.5, 2)]),
-    "log_difference": (
-        lambda x, y: mp.log(x) - mp.log(y), 900, [(abs(x), y) for x, y in RATIOS],
-        [(1e-9, 1e9), (0.5, 2)],
-    ),
     "log_gap": (lambda x, y: mp.log(x + y) - mp.log(y), 900, RATIOS, [(1e-9, 1e9), (0.5, 2)]),
 }  # fmt: skip
 
@@ -273,10 +269,6 @@ LIMITS = {
     "power_of_parts": (
         [(-inf, 3, 1, 4), (inf, 3, -1, 4), (nan, 0, 1, 1), (0, 0, 1, 0), (0, 1e4, 1, 1)],
         [0, 0, nan, nan, inf],
-    ),
-    "log_difference": (
-        [(1, 0.0), (0.0, 1), (-1, -1), (inf, 1), (1, inf), (inf, inf), (1, nan)],
-        [inf, -inf, nan, inf, -inf, nan, nan],
     ),
     "by_squares": (
         [(2, 1, 3), (-2, 1, 3), (inf, inf, 1), (inf, 1, inf), (nan, 1, 1), (1e308, 1.5e308, inf)],

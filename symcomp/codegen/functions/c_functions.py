@@ -36,7 +36,6 @@ _DIFFERENCES_OF_TWO = (
     "share_slope", "sigmoid_difference", "softplus_difference", "log1p_ratio", "log_gap",
     "exp_of_product", "exp_times_sigmoid", "share_difference", "one_plus_exp_ratio",
     "expm1_ratio", "exp_over_expm1", "exp_of_sum_rest", "product_rest",
-    "log_difference",
 )  # fmt: skip
 _SPECIAL = (
     "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "exp_moment_ratio", "exp_minus_cos",

@@ -191,24 +191,6 @@ INLINE double d_power_of_parts(double l, double k, double c, double n)
     return d_times_power(m_exp(rest), power);
 }
 
-/* The logarithm of a number that is not finite and positive; 0 for others. */
-INLINE double d_log_of_special(double x)
-{
-    return x > 0 ? (x < INFINITY ? 0 : x) : x == 0 ? -INFINITY : NAN;
-}
-
-/* log(x) - log(y): the logarithm of the ratio where that is near 1; else that of the mantissas, and the
-   difference of the exponents, which is exact. */
-INLINE double d_log_difference(double x, double y)
-{
-    double k, l, a = d_near_one(x, &k), b = d_near_one(y, &l), u = (x - y) / y, p = 1 + u;
-    int near = fabs(u) < 0.5;
-    double first = log_parts(near ? p : a, near ? (u - (p - 1)) / p : 0), second = log_parts(b, 0);
-    double z = (k - l) * LN2_HIGH + ((k - l) * LN2_LOW + (first - second));
-    double special = d_log_of_special(x) - d_log_of_special(y);
-    return special != 0 ? special : near ? first : z;
-}
-
 INLINE double d_log_cos(double x)
 {
     double c = m_cos(x);

@@ -108,10 +108,6 @@ power_of_parts: Any = _row(
     lambda x, k, c, n, z, g: g * (z * (x + k * LN2) / n),
     lambda x, k, c, n, z, g: -g * (z * (x + k * LN2) * c / sqr(n)),
 )  # fmt: skip
-log_difference = _row(
-    "log_difference", "x y", "log(x) - log(y).",
-    lambda x, y, z, g: g / x, lambda x, y, z, g: -g / y,
-)  # fmt: skip
 
 # ----- error and inverse functions
 
