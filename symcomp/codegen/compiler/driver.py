@@ -70,7 +70,8 @@ EARLY_GCC_FLAGS, EARLY_CLANG_FLAGS = ("-Og",), ("-O0",)
 COMPILERS = ("cc", "gcc", "clang")
 # A file that every complete compiler installation accepts: it includes all headers that kernels
 # include.
-TRIAL = "".join(f"#include <{name}.h>\n" for name in "complex math stdint stdlib string".split())
+HEADERS = ("complex", "float", "math", "stdint", "stdlib", "string")
+TRIAL = "".join(f"#include <{name}.h>\n" for name in HEADERS)
 ENTRY, NEW_ENTRY = re.compile(r"[0-9a-f]{64}\.(so|cubin)"), re.compile(r"new-[0-9a-f]{64}-.*")
 # Age in seconds from which files of killed writers are removed.
 STALE = 3600
