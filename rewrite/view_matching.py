@@ -227,6 +227,13 @@ class SumMatcher(Matcher):
             yield from ((found, multiple) for found in variable.matches(value, bound))
 
 
+def builds(found: Matcher) -> bool:
+    """Tell whether a match may build the value of a variable, a sum or a multiple."""
+    if isinstance(found, FunctionMatcher):
+        return any(builds(p) for _, p in found.arguments)
+    return not isinstance(found, ValueMatcher)
+
+
 def is_zero(total: Sum) -> bool:
     """Tell whether a sum has no terms left."""
     return not total.terms and total.constant == 0
@@ -261,6 +268,10 @@ class ProductMatcher(Matcher):
                 self.variables.append((p.name, e))
             elif p != NumberPattern(1):
                 self.factors.append((matcher(p), e))
+        # A pattern that builds the value of a variable comes after the others, which find it.
+        self.factors.sort(key=lambda pair: builds(pair[0]))
+        exponents = [e for _, e in (*self.factors, *self.variables)]
+        self.exponents = {e: exponents.count(e) for e in exponents}
 
     def matches(self, x: Any, bound: Bound) -> Iterator[Bound]:
         for found, rest in self.parts(as_product(x), bound):
@@ -269,7 +280,9 @@ class ProductMatcher(Matcher):
 
     def parts(self, product: Product, bound: Bound) -> Iterator[tuple[Bound, Product]]:
         """Yield each match of factors of a product, and the other factors."""
-        yield from self._with_factor(0, product, bound)
+        present = list(product.factors.values())
+        if all(present.count(e) >= n for e, n in self.exponents.items()):
+            yield from self._with_factor(0, product, bound)
 
     def _with_factor(
         self, i: int, left: Product, bound: Bound
