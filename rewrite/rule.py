@@ -25,6 +25,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
+from itertools import compress
 from typing import Any
 
 from symcomp.core.node import Apply, Variable
@@ -136,6 +137,7 @@ class RuleSet:
             for kind in r.kinds:
                 self._by_kind.setdefault(kind, []).append(r)
         self._candidates: dict[Kind, Candidates] = {}
+        self._selections: dict[tuple[bool, ...], RuleSet] = {}
 
     def __add__(self, other: RuleSet) -> RuleSet:
         return RuleSet(self.rules + other.rules)
@@ -147,8 +149,13 @@ class RuleSet:
         return len(self.rules)
 
     def selected(self, selects: Callable[[frozenset[str]], bool]) -> RuleSet:
-        """Return the rules whose tags are selected."""
-        return RuleSet(r for r in self.rules if selects(r.tags))
+        """Return the rules whose tags are selected; equal selections are one set."""
+        chosen = tuple(bool(selects(r.tags)) for r in self.rules)
+        if all(chosen):
+            return self
+        if chosen not in self._selections:
+            self._selections[chosen] = RuleSet(compress(self.rules, chosen))
+        return self._selections[chosen]
 
     def for_node(self, node: Apply) -> Sequence[Rule]:
         """Return the rules that visit a node of this kind.

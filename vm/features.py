@@ -71,6 +71,14 @@ def lowerings_for(features: Sequence[Feature], target: str) -> dict[type, Loweri
     }
 
 
+def lowering_for(features: Sequence[Feature], op: type, target: str) -> Lowering | None:
+    """Return the lowering of an op of this class for a target, as ``lowerings_for`` has it."""
+    for feature in reversed(features):
+        if (found := feature.lowerings.get((op, target))) is not None:
+            return found
+    return None
+
+
 def with_phases(phases: Sequence[Phase], features: Sequence[Feature]) -> tuple[Phase, ...]:
     """Return the phases of rewriting with those of the features in their places."""
     found = list(phases)

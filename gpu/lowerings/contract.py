@@ -18,7 +18,7 @@ from symcomp.gpu.libraries.binding import NvidiaLibrary, library_of
 from symcomp.gpu.planner import Planner
 from symcomp.ops.shapes.alloc import Alloc
 from symcomp.ops.shapes.shape import Shape, ShapeI
-from symcomp.vm.features import Lowering, lowerings_for, offered_features
+from symcomp.vm.features import Lowering, lowering_for, offered_features
 
 TARGET = "cuda"
 Plans = Callable[[Planner, Apply, Sequence[Any]], Sequence[Any]]
@@ -67,8 +67,7 @@ class DeviceLowering:
 
 def lowering_of(node: Apply) -> DeviceLowering | None:
     """Return how a node is computed on devices; None if it is not."""
-    kind = type(node.op)
-    lowering = lowerings_for(offered_features(), TARGET).get(kind)
+    lowering = lowering_for(offered_features(), type(node.op), TARGET)
     tensors = all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs))
     found: DeviceLowering | None = lowering(node) if lowering is not None and tensors else None
     return found

@@ -64,7 +64,7 @@ def scan_rewrite_nested(node: Apply, graph: Any) -> Any:
     if not any(isinstance(inner.op, Scan) for inner in toposort(body.outputs)):
         return None
     inside = FunctionGraph(body.inputs, body.outputs)
-    rules = (SCAN_RULES + CANONICALIZE).selected(node.op.selects)
+    rules = _OF_NESTED.selected(node.op.selects)
     firings = Engine(inside, rules, "scan", on_error=config.on_opt_error).run()
     if not any(firing.rule.startswith("scan_") for firing in firings):
         return None
@@ -74,3 +74,4 @@ def scan_rewrite_nested(node: Apply, graph: Any) -> Any:
 LAST = RuleSet([scan_shorten_outputs, scan_rewrite_nested], ["scan", *FULL])
 #: All rules of loops, to be applied together with those of canonicalization.
 SCAN_RULES = CLEANING + MOVING + LAST
+_OF_NESTED = SCAN_RULES + CANONICALIZE

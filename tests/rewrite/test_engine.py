@@ -347,6 +347,8 @@ def test_rule_sets_are_added_and_found_by_kind():
     assert [r.name for r in both] == ["to_sin", "to_exp"] and len(both) == 2
     assert [r.name for r in both.for_node(T.exp(X).owner)] == ["to_sin"]
     assert both.selected(lambda tags: "two" in tags).for_node(T.exp(X).owner) == []
+    assert both.selected(lambda tags: True) is both
+    assert both.selected(lambda tags: "one" in tags) is both.selected(lambda tags: "one" in tags)
 
     @rule(Elemwise, why="a test")
     def general(node, graph):
