@@ -42,7 +42,14 @@ from symcomp.rewrite.matching import (
     as_pattern,
 )
 from symcomp.rewrite.rule import Kind, Rule
-from symcomp.rewrite.view_matching import built, kinds_of, matcher, needs, replaced
+from symcomp.rewrite.view_matching import (
+    ProductMatcher,
+    built,
+    kinds_of,
+    matcher,
+    needs,
+    replaced,
+)
 from symcomp.rewrite.views import call, number
 
 # A pattern, a number, or a function from a Match to a variable or None.
@@ -229,6 +236,7 @@ def view_rule(
     where: Callable[[Match], bool] | None = None,
     tags: Iterable[str] = (),
     why: str,
+    of_powers: bool = False,
 ) -> Rule:
     """Make the rule that replaces a function of floats however its sums and products are written.
 
@@ -237,6 +245,8 @@ def view_rule(
     name, pattern, replacement, where, tags, why
         As for ``pattern_rule``. A pattern that is a sum stands for all its multiples: ``exp(x) -
         1`` for ``3 - 3 * exp(x)``, too. A pattern that is a product is found among other factors.
+    of_powers : bool
+        Whether a pattern that is a product is found among higher powers of its factors.
 
     Returns
     -------
@@ -257,7 +267,7 @@ def view_rule(
     """
     pairs = _pairs("view_rule", name, pattern, replacement)
     kinds = dict.fromkeys(kind for p, _ in pairs for kind in kinds_of(p))
-    return _rule(name, tuple(kinds), Viewed(pairs, where), why, tags)
+    return _rule(name, tuple(kinds), Viewed(pairs, where, of_powers), why, tags)
 
 
 def _pairs(
@@ -388,10 +398,16 @@ class Viewed(Written):
     """The function of a rule of patterns, matched however sums and products are written."""
 
     def __init__(
-        self, pairs: list[tuple[Application, Any]], where: Callable[[Match], bool] | None
+        self,
+        pairs: list[tuple[Application, Any]],
+        where: Callable[[Match], bool] | None,
+        of_powers: bool,
     ) -> None:
         super().__init__(pairs, where)
         self._matchers = [(matcher(p), kinds_of(p), p, r) for p, r in pairs]
+        for found, *_ in self._matchers:
+            if isinstance(found, ProductMatcher):
+                found.of_powers = of_powers
 
     def needs(self) -> list[frozenset[Any]]:
         return [needed for found, _, _, _ in self._matchers for needed in needs(found)]

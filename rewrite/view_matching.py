@@ -258,7 +258,13 @@ def _multiplicands(pattern: Pattern) -> Iterator[tuple[float, Pattern]]:
 
 
 class ProductMatcher(Matcher):
-    """A product, whose variables other factors of it bind. Sums in it may be multiples."""
+    """A product, whose variables other factors of it bind. Sums in it may be multiples.
+
+    With ``of_powers``, factors may have higher powers, of which a part remains: ``sinh(x) /
+    cosh(x)`` is found in ``sinh(x) / cosh(x)**3``.
+    """
+
+    of_powers = False
 
     def __init__(self, pattern: Pattern) -> None:
         self.factors: list[tuple[Matcher, float]] = []
@@ -281,7 +287,7 @@ class ProductMatcher(Matcher):
     def parts(self, product: Product, bound: Bound) -> Iterator[tuple[Bound, Product]]:
         """Yield each match of factors of a product, and the other factors."""
         present = list(product.factors.values())
-        if all(present.count(e) >= n for e, n in self.exponents.items()):
+        if self.of_powers or all(present.count(e) >= n for e, n in self.exponents.items()):
             yield from self._with_factor(0, product, bound)
 
     def _with_factor(
@@ -294,9 +300,12 @@ class ProductMatcher(Matcher):
             return
         factor, e = self.factors[i]
         for v, k in left.factors.items():
-            if k != e:
+            more = k - e
+            if more and not (self.of_powers and more * e > 0 and float(more).is_integer()):
                 continue
             rest = left.without(v)
+            if more:
+                rest.factors[v] = more
             if isinstance(factor, SumMatcher):
                 for found, c in factor.multiples(v, bound):
                     scale = Product(rest.coefficient * c**e, rest.factors)

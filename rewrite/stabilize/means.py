@@ -190,6 +190,8 @@ def _shared(g: Any, exponents: list[Exponential], e: float) -> Any:
     parts = [(*split_exponentials(as_product(term)), c) for term, c in s.pairs()]
     if s.constant:
         parts.append((None, Product(1.0, {}), s.constant))
+    if all(z is None for z, _, _ in parts):
+        return None  # a number over c + exp(x) does not overflow
     for z, w, c in parts:
         place = next((i for i, x in enumerate(places) if _equal(x, z)), None)
         if place is None or place in found:
@@ -219,7 +221,8 @@ def _share(exponents: list[Exponential], place: int) -> Any:
     if len(exponents) == 2 and any(x is None for x, _ in exponents):
         (x, a), (y, b) = exponents[place], exponents[1 - place]
         z = scaled(-1, y) if x is None else x
-        return call("sigmoid", z if a == b else z - math.log(b / a))
+        if a == b or z.dtype != "float64":
+            return call("sigmoid", z if a == b else z - math.log(b / a))
     return call("share", *_two(exponents, place, exponents[place][0]))
 
 

@@ -162,9 +162,24 @@ root_of_exp = view_rule(
 )  # fmt: skip
 
 
+@rule(
+    "pow", needs=["exp"],
+    why="exp may leave the range where its power does not",
+)  # fmt: skip
+def power_of_exp(node: Apply, graph: Any) -> Any:
+    """exp(x)^c -> exp_of_product(c, x) for numbers c that are not whole"""
+    x, c = argument(node.inputs[0], "exp"), number(node.inputs[1])
+    if x is None or c is None or float(c).is_integer() or not math.isfinite(c):
+        return None
+    if not x.dtype == node.outputs[0].dtype == "float64":
+        return None
+    return call("exp_of_product", c, x)
+
+
 POWER_RULES = RuleSet(
     [
         exp_of_logarithms, expm1_of_logarithm, power_minus_one, root_of_power, root_of_product,
         exp_of_function, power_of_sum, root_of_exp,
+        power_of_exp,
     ]
 )  # fmt: skip

@@ -41,10 +41,21 @@ tanh = view_rule(
     "tanh",
     [
         (f.sinh(x) / f.cosh(x), f.tanh(x)),
+        (f.cosh(x) / f.sinh(x), 1 / f.tanh(x)),
         (f.expm1(x) / (1 + f.exp(x)), f.tanh(0.5 * x)),
     ],
     why="the ratio is the hyperbolic tangent, which overflows nowhere",
+    of_powers=True,
 )
+
+
+exp_over_expm1 = view_rule(
+    "exp_over_expm1",
+    [(f.exp(x) / f.expm1(x), -1 / f.expm1(-x)),
+     (1 / (f.expm1(x) * f.expm1(-x)), -(0.25 / f.sqr(f.sinh(0.5 * x))))],
+    of_powers=True,
+    why="both overflow where their ratio is 1, and the derivative of their inverse is 0",
+)  # fmt: skip
 
 
 @rule(*PRODUCTS, why="exp overflows where the logistic function is 1")
@@ -264,17 +275,18 @@ def product_of_exponentials(node: Apply, graph: Any) -> Any:
     why="an exponential overflows where its inverse does not, nor the derivative of the inverse",
 )  # fmt: skip
 def inverse_exponential(node: Apply, graph: Any) -> Any:
-    """c / exp(x)^k -> c exp(-x)^k;   c / (b^x)^k -> c (b^-x)^k for a number b > 0"""
+    """y / exp(x)^k -> y exp(-x)^k;   y / (b^x)^k -> y (b^-x)^k for a number b > 0"""
     p = as_product(node.outputs[0])
-    # With a small numerator, exp(-x) may overflow where the quotient does not.
-    if len(p.factors) != 1 or abs(p.coefficient) < 1:
+    below = [f for f, e in p.factors.items() if e < 0]
+    # With a small number above, exp(-x) may overflow where the quotient does not.
+    if len(below) != 1 or len(p.factors) == 1 and abs(p.coefficient) < 1:
         return None
-    ((factor, e),) = p.factors.items()
+    (factor,) = below
     inner, views = through_views(factor)
-    inverse = _inverse_of_exponential(inner) if e < 0 else None
+    inverse = _inverse_of_exponential(inner)
     if inverse is None:
         return None
-    return scaled(p.coefficient, powered(rearranged(inverse, views), -e))
+    return p.without(factor).times(powered(rearranged(inverse, views), -p.factors[factor]))
 
 
 def _inverse_of_exponential(x: Any) -> Any:
@@ -318,8 +330,8 @@ def guarded(node: Apply, graph: Any) -> Any:
 
 PRODUCT_RULES = RuleSet(
     [
-        tanh, sigmoid, sigmoid_slope, sech, softmax, square_difference_over, xlogx, gamma_ratio,
-        erfcx, normal_distribution, hazard, times_sign, guarded, product_of_exponentials,
-        inverse_exponential, exp_times_sigmoid,
+        tanh, exp_over_expm1, sigmoid, sigmoid_slope, sech, softmax, square_difference_over, xlogx,
+        gamma_ratio, erfcx, normal_distribution, hazard, times_sign, guarded,
+        product_of_exponentials, inverse_exponential, exp_times_sigmoid,
     ]
 )  # fmt: skip

@@ -101,6 +101,12 @@ cosh_minus_one = view_rule(
 )
 
 
+one_plus_cosh = view_rule(
+    "one_plus_cosh", 1 + f.cosh(x), 2 * f.sqr(f.cosh(0.5 * x)),
+    why="cosh(x) + 1 = 2 cosh(x/2)^2, whose logarithm and inverse do not overflow",
+)  # fmt: skip
+
+
 sqrt1pm1 = view_rule(
     "sqrt1pm1", f.sqrt(1 + x) - 1, f.sqrt1pm1(x),
     why="near x = 0 the digits of sqrt(1 + x) - 1 are those of x / 2",
@@ -254,7 +260,8 @@ def _leading_sign(x: Any) -> float:
 SUM_RULES = RuleSet(
     [
         expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared,
-        one_minus_erf_squared, one_minus_cos, compoundm1, hyperbolic, cosh_minus_one, sqrt1pm1,
-        hypot_minus, sqrt_difference, square_difference, variance_of_moments, centered_twice,
+        one_minus_erf_squared, one_minus_cos, compoundm1, hyperbolic, cosh_minus_one, one_plus_cosh,
+        sqrt1pm1, hypot_minus, sqrt_difference, square_difference, variance_of_moments,
+        centered_twice,
     ]
 )  # fmt: skip
