@@ -117,10 +117,9 @@ class Mode:
 
     def selects(self, tags: Any) -> bool:
         """Tell whether a rewrite with ``tags`` is applied."""
-        if any(tag in self._excluded for tag in tags):
-            return False
         level, more = OPTIMIZERS[self.optimizer]
-        return level in tags or any(tag in self._included or tag in more for tag in tags)
+        wanted, unwanted = {level, *more, *self._included}, set(self._excluded)
+        return unwanted.isdisjoint(tags) and not wanted.isdisjoint(tags)
 
     def apply_rules(self, graph: FunctionGraph) -> Trace:
         """Rewrite a graph in place."""

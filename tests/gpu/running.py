@@ -87,16 +87,16 @@ def _same(x: Any, y: Any) -> bool:
     return x.tobytes() == y.tobytes()
 
 
-def assert_close(found: Any, wanted: Any, units: float) -> None:
+def assert_close(found: Any, wanted: Any, units: float, label: str = "") -> None:
     """Compare two arrays, whose dtypes and shapes must be equal."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
     if found.dtype.kind not in "fc" or not units:
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(found, wanted, label)
         return
     finite = np.abs(wanted[np.isfinite(wanted)])
     scale = float(finite.max()) if finite.size else 0.0
     bound = units * float(np.finfo(found.dtype).eps)
-    np.testing.assert_allclose(found, wanted, rtol=bound, atol=bound * scale)
+    np.testing.assert_allclose(found, wanted, rtol=bound, atol=bound * scale, err_msg=label)
 
 
 def array(*shape: int, dtype: str = "float32") -> Any:
