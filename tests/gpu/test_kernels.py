@@ -99,9 +99,7 @@ def test_views_are_passed_as_they_are(emu: Emulator) -> None:
     check([x], outputs, [numbers("float32", (6, 9))], 4)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "count"), [("float32", 33), ("float32", 150), ("complex64", 40)]
-)
+@pytest.mark.parametrize(("dtype", "count"), [("float32", 33), ("float32", 150), ("complex64", 40)])
 def test_formulas_of_many_arrays(emu: Emulator, dtype: str, count: int) -> None:
     xs = [T.matrix(f"x{i}", dtype=dtype) for i in range(count)]
     values = [numbers("float32", (3, 5 + i))[:, i:].astype(dtype) for i in range(count)]
