@@ -36,10 +36,11 @@ def evaluator(
         store = dict(constants)
         store.update(zip(inputs, values, strict=True))
         for compute, node in steps:
-            result = compute(*(store[v] for v in node.inputs))
-            if not node.op.multiple_outputs:
-                result = (result,)
-            store.update(zip(node.outputs, result, strict=True))
+            result = compute(*[store[v] for v in node.inputs])
+            if node.op.multiple_outputs:
+                store.update(zip(node.outputs, result, strict=True))
+            else:
+                store[node.outputs[0]] = result
         return [store[v] for v in outputs]
 
     return run

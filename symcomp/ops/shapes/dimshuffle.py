@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -48,12 +49,12 @@ class DimShuffle(Op):
         shape = tuple(1 if a == "x" else x.type.shape[int(a)] for a in self.order)
         return [TensorType(x.dtype, shape)]
 
-    @property
+    @cached_property
     def dropped(self) -> tuple[int, ...]:
         """The axes of x that are not in ``order``."""
         return tuple(a for a in range(self.ndim) if a not in self.order)
 
-    @property
+    @cached_property
     def kept(self) -> tuple[int, ...]:
         """The axes of x that are in ``order``, in this order."""
         return tuple(int(a) for a in self.order if a != "x")
@@ -67,10 +68,16 @@ class DimShuffle(Op):
                 )
         if self.dropped:
             x = x.reshape([n for a, n in enumerate(x.shape) if a in self.order])
-        rank = {axis: i for i, axis in enumerate(sorted(self.kept))}
-        z = x.transpose([rank[a] for a in self.kept])
-        key = tuple(np.newaxis if a == "x" else slice(None) for a in self.order)
+        places, key = self._steps
+        z = x.transpose(places)
         return z[key] if key else z
+
+    @cached_property
+    def _steps(self) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        """How the kept axes are transposed, and the index that inserts axes."""
+        rank = {axis: i for i, axis in enumerate(sorted(self.kept))}
+        key = tuple(np.newaxis if a == "x" else slice(None) for a in self.order)
+        return tuple(rank[a] for a in self.kept), key
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [tuple(1 if a == "x" else shapes[0][a] for a in self.order)]
