@@ -93,7 +93,27 @@ def square(terms: int = 600) -> None:
     timed("square", "compile", lambda: symcomp.function([x, *shifts], [loss, *grads]))
 
 
+def small(number: int = 100) -> None:
+    """Compile many functions of few operations, and loops with their gradients."""
+
+    def products() -> None:
+        for _ in range(number):
+            x, y = T.dvector(), T.dmatrix()
+            symcomp.function([x, y], [T.tanh(T.dot(y, x)).sum(), x * 2])
+
+    def loops() -> None:
+        for _ in range(number // 10):
+            x, y = T.dvector(), T.dmatrix()
+            step = lambda a, h: T.tanh(h * a)  # noqa: E731
+            states, _ = symcomp.scan(step, sequences=[y], outputs_info=[x])
+            symcomp.function([x, y], [states[-1], symcomp.grad(states.sum(), x)])
+
+    timed("small", f"{number} functions", products)
+    timed("small", f"{number // 10} loops and gradients", loops)
+
+
 TASKS = {
+    "small": small,
     "training": training,
     "hessian": hessian,
     "square": square,
