@@ -65,8 +65,8 @@ GCC_FLAGS = (
     "-fno-tree-dominator-opts",
 )  # fmt: skip
 CLANG_FLAGS = ("-O2",)
-# Flags for translating long files fast.
-EARLY_GCC_FLAGS, EARLY_CLANG_FLAGS = ("-Og",), ("-O0",)
+# Flags for translating long files fast; scalar functions read EARLY_CODE (``scalars.h``).
+EARLY_GCC_FLAGS, EARLY_CLANG_FLAGS = ("-Og", "-DEARLY_CODE"), ("-O0", "-DEARLY_CODE")
 COMPILERS = ("cc", "gcc", "clang")
 # A file that every complete compiler installation accepts: it includes all headers that kernels
 # include.

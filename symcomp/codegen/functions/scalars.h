@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Inlined always: a call in a loop prevents vectorization. */
+/* A call in a loop prevents vectorization. Early code has no vectors, and compiles sooner with calls. */
+#ifdef EARLY_CODE
+#define INLINE static inline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 #define HELPER static inline
 #define RARE static __attribute__((noinline, cold, unused))
 #define TABLE static const
