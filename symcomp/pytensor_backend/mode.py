@@ -6,10 +6,12 @@ from typing import Any
 
 import pytensor
 from pytensor.compile.mode import Mode, predefined_linkers, predefined_modes, register_linker
+from pytensor.graph.rewriting.basic import GraphRewriter, get_active_mode
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
 from symcomp.compile.c_function import CFunction
 from symcomp.compile.callable import Function
+from symcomp.core.pause import without_garbage_collection
 from symcomp.pytensor_backend.linker import Compiled, SymcompLinker
 
 #: Left out: fusion, which symcomp does itself; a rewrite that reads the lower triangle where
@@ -21,8 +23,39 @@ EXCLUDED = (
     "reuse_decomposition_multiple_solves",
     "scan_split_non_sequence_decomposition_and_solve",
 )
+
+
+class Uninterrupted(GraphRewriter):
+    """Runs the other rewrites of a mode with the cyclic garbage collector off.
+
+    The rewrites drop few cycles, but allocate enough nodes for the collector to scan all objects of
+    the process: several hundred thousand after importing PyMC. PyMC makes modes of its own from the
+    linker and the query of a mode. So this rewriter is part of the query, whose
+    ``position_cutoff`` leaves all other rewrites to it.
+    """
+
+    CUTOFF = -1000.0
+
+    def add_requirements(self, fgraph: Any) -> None:
+        """Add nothing: each rewriter that is run adds its own requirements."""
+
+    @without_garbage_collection
+    def apply(self, fgraph: Any) -> None:
+        """Apply the rewrites of the mode that the graph is compiled in."""
+        mode = get_active_mode(fgraph)
+        asked = mode.provided_optimizer
+        query = RewriteDatabaseQuery(
+            asked.include, asked.require, asked.exclude, asked.subquery,
+            extra_rewrites=[r for r in asked.extra_rewrites if not isinstance(r[0], Uninterrupted)],
+        )  # fmt: skip
+        Mode(mode.linker, query).optimizer.rewrite(fgraph)
+
+
 QUERY = RewriteDatabaseQuery(
-    include=["fast_run", "scan_save_mem_no_prealloc"], exclude=list(EXCLUDED)
+    include=["fast_run", "scan_save_mem_no_prealloc"],
+    exclude=list(EXCLUDED),
+    position_cutoff=Uninterrupted.CUTOFF,
+    extra_rewrites=[(Uninterrupted(), Uninterrupted.CUTOFF - 1)],
 )
 SYMCOMP = Mode(SymcompLinker(), QUERY)
 

@@ -2,6 +2,7 @@
 
 import copy
 import ctypes
+import gc
 import logging
 import pickle
 import subprocess
@@ -18,6 +19,7 @@ from pytensor.compile.io import In, Out  # noqa: E402
 from pytensor.compile.mode import Mode, get_mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
 from pytensor.graph.op import Op  # noqa: E402
+from pytensor.graph.rewriting.basic import GraphRewriter  # noqa: E402
 from pytensor.printing import Print  # noqa: E402
 
 import symcomp.pytensor_backend as backend  # noqa: E402
@@ -36,6 +38,36 @@ def test_modes():
         assert pytensor.function([x], pt.exp(x).sum(), mode=mode)([0.0, 0.0]) == 2.0
     with as_default():
         assert pytensor.function([x], x.sum()).maker.mode is backend.SYMCOMP
+
+
+class Watching(GraphRewriter):
+    """Notes whether the cyclic collector is on, and fails if asked to."""
+
+    def __init__(self, fails):
+        self.fails, self.seen = fails, []
+
+    def add_requirements(self, fgraph):
+        pass
+
+    def apply(self, fgraph):
+        self.seen.append(gc.isenabled())
+        if self.fails:
+            raise ArithmeticError
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_rewriting_is_not_interrupted_by_the_cyclic_collector(fails):
+    x, watching = pt.dvector("x"), Watching(fails)
+    mode = backend.SYMCOMP.register((watching, 0.0))
+    assert gc.isenabled()
+    if fails:
+        raising = pytensor.config.change_flags(on_opt_error="raise")
+        with pytest.raises(ArithmeticError), raising:
+            pytensor.function([x], x, mode=mode)
+    else:
+        pytensor.function([x], x, mode=mode)
+    assert watching.seen == [False]
+    assert gc.isenabled()
 
 
 @contextmanager
