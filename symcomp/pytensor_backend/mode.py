@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytensor
-from pytensor.compile.mode import Mode, predefined_linkers, predefined_modes, register_linker
-from pytensor.graph.rewriting.basic import GraphRewriter, get_active_mode
+from pytensor.compile.mode import (
+    Mode,
+    optdb,
+    predefined_linkers,
+    predefined_modes,
+    register_linker,
+)
+from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
 from symcomp.compile.c_function import CFunction
@@ -26,36 +32,64 @@ EXCLUDED = (
 
 
 class Uninterrupted(GraphRewriter):
-    """Runs the other rewrites of a mode with the cyclic garbage collector off.
+    """Applies the rewrites of a query with the cyclic garbage collector off.
 
     The rewrites drop few cycles, but allocate enough nodes for the collector to scan all objects of
-    the process: several hundred thousand after importing PyMC. PyMC makes modes of its own from the
-    linker and the query of a mode. So this rewriter is part of the query, whose
-    ``position_cutoff`` leaves all other rewrites to it.
+    the process: several hundred thousand after importing PyMC.
+    """
+
+    def __init__(self, query: RewriteDatabaseQuery) -> None:
+        self.query = query
+
+    def add_requirements(self, fgraph: Any) -> None:
+        """Add nothing: the rewriters that are run add their own requirements."""
+
+    @without_garbage_collection
+    def apply(self, fgraph: Any) -> None:
+        """Apply the rewrites to a graph."""
+        optdb.query(self.query).rewrite(fgraph)
+
+
+class Query(RewriteDatabaseQuery):
+    """A query whose rewrites are applied by ``Uninterrupted``.
+
+    PyMC, and PyTensor for graphs in graphs, make modes of their own from the query of a mode, with
+    more or fewer rewrites. So the query decides how rewrites run, and is asked for others like it.
+
+    Attributes
+    ----------
+    wanted : RewriteDatabaseQuery
+        The rewrites. All of them come after the cutoff of this query.
     """
 
     CUTOFF = -1000.0
 
-    def add_requirements(self, fgraph: Any) -> None:
-        """Add nothing: each rewriter that is run adds its own requirements."""
-
-    @without_garbage_collection
-    def apply(self, fgraph: Any) -> None:
-        """Apply the rewrites of the mode that the graph is compiled in."""
-        mode = get_active_mode(fgraph)
-        asked = mode.provided_optimizer
-        query = RewriteDatabaseQuery(
-            asked.include, asked.require, asked.exclude, asked.subquery,
-            extra_rewrites=[r for r in asked.extra_rewrites if not isinstance(r[0], Uninterrupted)],
+    def __init__(self, wanted: RewriteDatabaseQuery) -> None:
+        super().__init__(
+            wanted.include, wanted.require, wanted.exclude, wanted.subquery, self.CUTOFF,
+            [(Uninterrupted(wanted), self.CUTOFF - 1)],
         )  # fmt: skip
-        Mode(mode.linker, query).optimizer.rewrite(fgraph)
+        self.wanted = wanted
+
+    def including(self, *tags: str) -> Query:
+        """Return a query that adds the rewrites with these tags."""
+        return Query(self.wanted.including(*tags))
+
+    def excluding(self, *tags: str) -> Query:
+        """Return a query without the rewrites with these tags."""
+        return Query(self.wanted.excluding(*tags))
+
+    def requiring(self, *tags: str) -> Query:
+        """Return a query for those of the rewrites that have these tags."""
+        return Query(self.wanted.requiring(*tags))
+
+    def register(self, *rewrites: Any) -> Query:
+        """Return a query with further rewriters, given with their positions."""
+        return Query(self.wanted.register(*rewrites))
 
 
-QUERY = RewriteDatabaseQuery(
-    include=["fast_run", "scan_save_mem_no_prealloc"],
-    exclude=list(EXCLUDED),
-    position_cutoff=Uninterrupted.CUTOFF,
-    extra_rewrites=[(Uninterrupted(), Uninterrupted.CUTOFF - 1)],
+QUERY = Query(
+    RewriteDatabaseQuery(include=["fast_run", "scan_save_mem_no_prealloc"], exclude=list(EXCLUDED))
 )
 SYMCOMP = Mode(SymcompLinker(), QUERY)
 

@@ -70,6 +70,13 @@ def test_rewriting_is_not_interrupted_by_the_cyclic_collector(fails):
     assert gc.isenabled()
 
 
+def test_rewrites_are_left_out_of_graphs_in_graphs(caplog):
+    x = pt.dvector("x")
+    z = function([x], pt.exp(x) / pt.exp(x).sum())(np.zeros(4))
+    np.testing.assert_array_equal(z, np.full(4, 0.25))
+    assert not caplog.records
+
+
 @contextmanager
 def as_default():
     before, pytensor.config.mode = pytensor.config.mode, backend.SYMCOMP
