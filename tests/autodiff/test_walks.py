@@ -305,7 +305,7 @@ def test_hessian_vector_product_with_several_variables():
 def test_deep_graphs_in_every_combination():
     x, v = T.dvectors("x", "v")
     y = x
-    for _ in range(3_000):
+    for _ in range(1_500):
         y = y * 1.0
     mode = symcomp.Mode(optimizer="None")
     results = [jacobian(y, x), symcomp.grad(symcomp.Rop(y, x, v).sum(), v)]
@@ -316,8 +316,8 @@ def test_deep_graphs_in_every_combination():
 
 def test_wide_graphs():
     x, v = T.dvectors("x", "v")
-    y = sum((x * float(i) for i in range(1_200)), 0 * x)
-    total = float(sum(range(1_200)))
+    y = sum((x * float(i) for i in range(1_050)), 0 * x)
+    total = float(sum(range(1_050)))
     assert symcomp.grad(y.sum(), x).eval({x: X}).tolist() == [total] * 3
     np.testing.assert_allclose(symcomp.Rop(y, x, v).eval({x: X, v: V}), total * V)
 

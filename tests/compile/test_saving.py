@@ -547,7 +547,7 @@ def test_damage_is_found(path):
 def test_long_graphs(path):
     x = T.dscalar("x")
     z = x
-    for _ in range(5000):
+    for _ in range(2000):
         z = T.sin(z) + 0.0
     loaded = round_trip(path, z)
     (x2,) = [v for v in graph_inputs([loaded]) if v.name == "x"]

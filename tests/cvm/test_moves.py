@@ -50,7 +50,7 @@ def function_of(name, build, *values, borrow=False):
     return FUNCTIONS[key]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(arrays())
 def test_copies(x):
     f = function_of("copy", lambda v: [T.flatten(v), T.cpu_contiguous(v)], x)
@@ -110,7 +110,7 @@ def test_writing_over_what_is_read():
     np.testing.assert_array_equal(state.get_value(), start)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(arrays(), st.lists(st.integers(1, 3), min_size=3, max_size=3))
 def test_reshapes(x, counts):
     """Views where NumPy makes views, with the same steps, else copies."""

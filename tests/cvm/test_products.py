@@ -59,7 +59,7 @@ def call(library, name, kind, *arguments):
     getattr(library, f"{name}_{kind}")(*converted)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     kind=st.sampled_from("fd"), n=LENGTHS, k=LENGTHS, m=LENGTHS, beta=st.sampled_from([0.0, -0.5]),
     gap=st.integers(0, 3), seed=st.integers(0, 99),
@@ -86,7 +86,7 @@ def test_products(library, kind, n, k, m, beta, gap, seed):
             np.testing.assert_allclose(z, wanted, rtol=tolerance, atol=10 * tolerance)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     kind=st.sampled_from("fd"), k=LENGTHS, m=st.one_of(LENGTHS, st.integers(200, 900)),
     beta=st.sampled_from([0.0, -0.5]), step=st.integers(1, 3), seed=st.integers(0, 99),

@@ -407,7 +407,7 @@ class Place:
         self.number = number
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(indexed())
 def test_random_index_expressions(case):
     shape, key = case
@@ -421,7 +421,7 @@ def test_random_index_expressions(case):
     check(lambda v: gradient((v[key] * 1.0).sum(), v), x, expected=slope, grad=False)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 @given(indexed(), st.randoms(use_true_random=False))
 def test_random_symbolic_index_expressions(case, random):
     shape, key = case
