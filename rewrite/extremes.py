@@ -155,6 +155,24 @@ def exponential_of_square(node: Apply, graph: Any) -> Any:
     return call("exp_of_product", scaled(c, x), x)
 
 
+@rule(
+    "exp", why="the rounding error of a large exponent is a large one of the exponential",
+    from_above=True, needs=["add", "sub"],
+)  # fmt: skip
+def exponential_of_sum(node: Apply, graph: Any) -> Any:
+    """exp(a x + b y) -> exp_of_sum(a x, b y), for powers of two a and b"""
+    (exponent,) = node.inputs
+    if exponent.dtype != "float64" or node.op.inplace:
+        return None
+    s = as_sum(exponent)
+    if len(s.terms) != 2 or s.constant or not all(map(is_power_of_two, s.terms.values())):
+        return None
+    # A row less a number for all, as its maximum, is left as it is.
+    if any(t.type.broadcastable != exponent.type.broadcastable for t in s.terms):
+        return None
+    return call("exp_of_sum", *(scaled(c, t) for t, c in s.pairs()))
+
+
 def _with_signs(factors: Sequence[Any]) -> list[Any]:
     """Multiply the first other factor by the signs, which is exact and in range."""
     signs = [x for x in factors if _is_bounded(x, SIGNS)]
@@ -201,4 +219,19 @@ def _power(x: Any, n: int) -> Any:
 
 
 
-EXTREMES = RuleSet([product_in_range, root_in_range, exponential_of_square], ["extremes"])
+@rule(
+    "known_difference", why="the two sides served for derivatives, which are known now",
+    from_above=True,
+)  # fmt: skip
+def known_difference(node: Apply, graph: Any) -> Any:
+    """known_difference(x, y, w) -> w"""
+    return node.inputs[2]
+
+
+EXTREMES = RuleSet(
+    [
+        known_difference, product_in_range, root_in_range, exponential_of_square,
+        exponential_of_sum,
+    ],
+    ["extremes"],
+)  # fmt: skip

@@ -93,7 +93,7 @@ logs_of_one_plus = view_rule(
 @rule(*SUMS, needs_in_view=["log"], why="the logarithm of a ratio near 1 has its digits")
 def log_difference(node: Apply, graph: Any) -> Any:
     """c log(x + y) - c log(x) -> c log_gap(y, x), where y is one term or a number;
-    c log1p(x) - c log(x) -> c log_gap(1, x)
+    c log1p(x) - c log(x) -> c log_gap(1, x);   c log(x) - c log(y) -> c log_difference(x, y)
     """
     out = node.outputs[0]
     s = as_sum(out)
@@ -107,10 +107,21 @@ def log_difference(node: Apply, graph: Any) -> Any:
     if gap.constant < 0 or gap.terms and next(iter(gap.terms.values())) < 0:
         above, below, gap, c = below, above, gap.times(-1), -c
     if len(gap.terms) + bool(gap.constant) != 1 or gap.terms.keys() & below.terms.keys():
-        return None
+        return _of_two_logarithms(a, b, -d, out)
     part = sum_of(gap.constant, gap.pairs(), out)
     base = sum_of(below.constant, below.pairs(), out)
     return scaled(c, call("log_gap", part, base))
+
+
+def _of_two_logarithms(a: Any, b: Any, c: float, like: Any) -> Any:
+    """Return c a - c b, where each is the logarithm of a variable of its own; else None."""
+    x, y = argument(a, "log"), argument(b, "log")
+    if x is None or y is None or not x.dtype == y.dtype == "float64":
+        return None
+    # The logarithms of one row for all are not computed again for each.
+    if not x.type.broadcastable == y.type.broadcastable == like.type.broadcastable:
+        return None
+    return scaled(c, call("log_difference", x, y))
 
 
 def _inside(x: Any) -> Sum | None:
@@ -192,11 +203,15 @@ def _of_two_products(one: tuple[Any, float], other: tuple[Any, float]) -> Any:
         if (e := min(first.factors.get(g, 0.0), second.factors.get(g, 0.0))) < 0
         or e == max(first.factors.get(g, 0.0), second.factors.get(g, 0.0))
     }
-    sides = [
-        _side({g: e for g in factors if (e := p.factors.get(g, 0.0) - common.get(g, 0.0))})
+    parts = [
+        {g: e for g in factors if (e := p.factors.get(g, 0.0) - common.get(g, 0.0))}
         for p in (first, second)
     ]
-    found = _by_squares(*sides)
+    found = _by_squares(*map(_side, parts))
+    if found is None and common and all([*part.values()] == [0.5] for part in parts):
+        difference = call("sqrt_difference", *(x for part in parts for x in part))
+        difference = Product(c, common).times(difference)
+        return call("known_difference", scaled(one[1], a), scaled(-other[1], b), difference)
     return None if found is None else Product(c, common).times(found)
 
 

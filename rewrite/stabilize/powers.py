@@ -13,6 +13,7 @@ from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import (
     SUMS,
     Product,
+    Sum,
     argument,
     as_product,
     as_sum,
@@ -36,7 +37,7 @@ def exp_of_logarithms(node: Apply, graph: Any) -> Any:
     exp(a log(x) - b log(y) + c) -> power_of_log(x, a) power_of_log(y, -b) exp(c);
     exp(-log(x)) -> 1 / x, NaN below 0
     """
-    s = as_sum(node.inputs[0])
+    s = _apart(as_sum(node.inputs[0]))
     if not s.terms or not dtypes.is_float(node.outputs[0].dtype):
         return None
     few = len(s.terms) > 1
@@ -49,6 +50,15 @@ def exp_of_logarithms(node: Apply, graph: Any) -> Any:
     if abs(s.constant) > 1:
         return None
     return product_of(Product(math.exp(s.constant), factors))
+
+
+def _apart(s: Sum) -> Sum:
+    """Return the sum with the two logarithms in the place of each log_difference."""
+    for term, c in s.pairs():
+        if (both := elementwise(term, "log_difference")) is not None:
+            x, y = both.inputs
+            s = s.plus(Sum(0.0, {term: -c, call("log", x): c, call("log", y): -c}))
+    return s
 
 
 def _power(term: Any, c: float, few: bool, node: Apply) -> tuple[Any, float] | None:

@@ -11,7 +11,17 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
-from symcomp.rewrite.views import Product, Sum, as_product, as_sum, call, number, product_of, sum_of
+from symcomp.rewrite.views import (
+    Product,
+    Sum,
+    as_product,
+    as_sum,
+    call,
+    number,
+    product_of,
+    scaled,
+    sum_of,
+)
 
 # A polynomial: coefficients of monomials, which are sets of (variable, exponent).
 Monomial = frozenset[tuple[Any, float]]
@@ -45,7 +55,7 @@ class Fraction:
 def rational_difference(node: Apply, graph: Any) -> Any:
     """1/x - 1/(x + 1) -> 1 / (x (x + 1));   1 - x/(1 + x) -> 1 / (1 + x);
     x/(x + y) - y/(x + y) -> (x - y) / (x + y);   1/x - 1/y -> (y - x) / (x y);
-    x/y - 1 -> (x - y) / y
+    x/y - 1 -> (x - y) / y;   x/y - y/x -> known_difference(x/y, y/x, (x - y) (x + y) / (x y))
     """
     out = node.outputs[0]
     if not any(map(_divides, node.inputs)) or not dtypes.is_float(out.dtype):
@@ -68,19 +78,33 @@ def rational_difference(node: Apply, graph: Any) -> Any:
     total = {monomial: c for monomial, c in total.items() if c}
     left = sum(map(abs, total.values()))
     common, total = without_common(total)
+    sides = _squared_sides(total)
     for factor in below if left < apart else ():
         if (ratio := _ratio(total, polynomial(factor))) is not None:
             below[factor] -= 1
             total = {ONE: ratio}
             break
-    if not total or not _is_better(total, left < apart, fractions):
+    if sides is not None and len(fractions) == 2:
+        c, x, y = sides
+        above = scaled(c, (x - y) * (x + y))
+    elif not total or not _is_better(total, left < apart, fractions):
         return None
-    above = sum_of(total.pop(ONE, 0.0), [term(m, c) for m, c in total.items()], out)
+    else:
+        above = sum_of(total.pop(ONE, 0.0), [term(m, c) for m, c in total.items()], out)
     found = _over(above, common, below)
     fills = {f for fraction in fractions for f in fraction.fills}
     for model in fills if isinstance(found, Variable) else ():
         found = found * call("second", model, np.ones((1,) * model.ndim, out.dtype))
+    if len(fractions) == 2 and (sides is not None or max(below.values()) > 1):
+        return _with_sides(as_sum(out), found, out)
     return found
+
+
+def _with_sides(s: Sum, difference: Any, like: Any) -> Any:
+    """Return the difference, of two terms, such that it is differentiated term by term."""
+    (one, c), *others = s.pairs()
+    rest = sum_of(-s.constant, [(t, -k) for t, k in others], like)
+    return call("known_difference", scaled(c, one), rest, difference)
 
 
 def _divides(x: Any) -> bool:
@@ -177,6 +201,18 @@ def _is_better(total: Polynomial, cancelled: bool, fractions: list[Fraction]) ->
     plain = all(sum(e for _, e in m) == 1 for m in total)
     sizes = {abs(c) for c in total.values()}
     return len(total) == len(fractions) == 2 and len(signs) == 2 and plain and len(sizes) == 1
+
+
+def _squared_sides(total: Polynomial) -> tuple[float, Any, Any] | None:
+    """Return (c, x, y) if the polynomial is c x^2 - c y^2."""
+    if len(total) != 2:
+        return None
+    ((m, c), (n, d)) = total.items()
+    squares = [next(iter(k)) for k in (m, n) if len(k) == 1]
+    if c != -d or len(squares) != 2 or any(e != 2 for _, e in squares):
+        return None
+    (x, _), (y, _) = squares
+    return (c, x, y) if c > 0 else (d, y, x)
 
 
 def term(monomial: Monomial, c: float) -> tuple[Any, float]:

@@ -158,7 +158,7 @@ def kl_div(node: Apply, graph: Any) -> Any:
         return None
     for term, k in s.pairs():
         p = as_product(term)
-        for logarithm, _ in p.found(1, "log_div"):
+        for logarithm, _ in p.found(1, "log_div", "log_difference"):
             x, y = logarithm.owner.inputs
             for one, other, c in ((x, y, k * p.coefficient), (y, x, -k * p.coefficient)):
                 if p.without(logarithm).factors != {one: 1.0}:

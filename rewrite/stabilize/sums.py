@@ -33,7 +33,8 @@ x, y = variables("x y")
 
 
 expm1 = view_rule(
-    "expm1", f.exp(x) - 1, f.expm1(x), why="near x = 0 the digits of exp(x) - 1 are those of x"
+    "expm1", [(f.exp(x) - 1, f.expm1(x)), (f.exp(2 * x) - f.exp(x), f.exp(x) * f.expm1(x))],
+    why="near x = 0 the digits of exp(x) - 1 are those of x",
 )
 
 
@@ -178,6 +179,35 @@ def square_difference(node: Apply, graph: Any) -> Any:
     return None
 
 
+@rule(
+    *SUMS, needs_in_view=["pow", "mul", "sqr"], why="x^3 - y^3 = (x - y) (x^2 + x y + y^2)"
+)
+def cube_difference(node: Apply, graph: Any) -> Any:
+    """c x^3 - c y^3 -> c cube_difference(x, y);   (x + 1)^3 - x^3 -> (x + 1)^2 + x (x + 1) + x^2,
+    likewise for other numbers
+    """
+    s = as_sum(node.outputs[0])
+    if len(s.terms) != 2 or s.constant:
+        return None
+    (a, c), (b, d) = s.pairs()
+    if c != -d or a.dtype != "float64":
+        return None
+    x, y = _cubed(a), _cubed(b)
+    if x is None or y is None:
+        return None
+    gap = as_sum(x).plus(as_sum(y).times(-1))
+    if gap.terms:
+        return scaled(c, call("cube_difference", x, y))
+    return scaled(c * gap.constant, call("sqr", x) + x * y + call("sqr", y))
+
+
+def _cubed(x: Any) -> Any:
+    """Return y if ``x`` is y^3, else None."""
+    p = as_product(x)
+    ((y, e),) = p.factors.items() if len(p.factors) == 1 else ((None, 0),)
+    return y if e == 3 and p.coefficient == 1 else None
+
+
 @rule(*SUMS, why="the variance is a mean of squares of small deviations")
 def variance_of_moments(node: Apply, graph: Any) -> Any:
     """c mean(x^2) - c mean(x)^2 -> c variance(x)"""
@@ -261,7 +291,8 @@ SUM_RULES = RuleSet(
     [
         expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared,
         one_minus_erf_squared, one_minus_cos, compoundm1, hyperbolic, cosh_minus_one, one_plus_cosh,
-        sqrt1pm1, hypot_minus, sqrt_difference, square_difference, variance_of_moments,
+        sqrt1pm1, hypot_minus, sqrt_difference, square_difference,
+        cube_difference, variance_of_moments,
         centered_twice,
     ]
 )  # fmt: skip

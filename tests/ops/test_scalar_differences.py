@@ -89,6 +89,16 @@ OF_TWO = {
     ),
     "log1p_ratio": (lambda x, y: mp.log1p(x / y), 700, RATIOS, [(1e-9, 1e9), (0.5, 2)]),
     "log_gap": (lambda x, y: mp.log(x + y) - mp.log(y), 900, RATIOS, [(1e-9, 1e9), (0.5, 2)]),
+    "log_difference": (
+        lambda x, y: mp.log(x) - mp.log(y), 50,
+        [(3.3, 3.3000000001), (1e300, 3e-300), (7e-310, 2e-309), (4.1, 1.0), (1.0, 3.9), (2.0, 2)],
+        [(1e-9, 1e9), (0.5, 2)],
+    ),
+    "cube_difference": (
+        lambda x, y: x**3 - y**3, 900,
+        [(3.3, 3.3000000001), (-3.3, 3.3), (1e102, -1e101), (1e-100, 2e-101), (0, 1e-60)],
+        [(-30, 30), (0.5, 2)],
+    ),
 }  # fmt: skip
 
 
@@ -263,6 +273,17 @@ LIMITS = {
     "log_gap": (
         [(1, 0.0), (1, -0.0), (1, -3), (-1, 1), (inf, 1), (nan, 1), (0.0, 0.0)],
         [inf, inf, nan, -inf, inf, nan, nan],
+    ),
+    "log_difference": (
+        [
+            (inf, 1), (1, inf), (inf, inf), (-1, -2), (-2, -2), (1, -1), (0, 1), (0, 0), (nan, 1),
+            (1, nan), (1, -0.0), (-0.0, inf),
+        ],
+        [inf, -inf, nan, nan, nan, nan, -inf, nan, nan, nan, inf, -inf],
+    ),
+    "cube_difference": (
+        [(inf, 1), (1, inf), (inf, inf), (1e200, -1e200), (nan, 1), (1, nan)],
+        [inf, -inf, nan, inf, nan, nan],
     ),
     "log_mantissa": ([(0.0,), (-1,), (inf,), (nan,)], [-inf, nan, inf, nan]),
     "log_exponent": ([(0.0,), (-1,), (inf,), (nan,), (0.7,)], [0, 0, 0, 0, -1]),

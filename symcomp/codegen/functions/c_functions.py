@@ -34,6 +34,7 @@ _DIFFERENCES = (
 )  # fmt: skip
 _DIFFERENCES_OF_TWO = (
     "share_slope", "sigmoid_difference", "softplus_difference", "log1p_ratio", "log_gap",
+    "log_difference", "cube_difference",
     "exp_of_product", "exp_times_sigmoid", "share_difference", "one_plus_exp_ratio",
     "expm1_ratio", "exp_over_expm1", "exp_of_sum_rest", "product_rest",
 )  # fmt: skip
@@ -59,6 +60,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("double", f"d_{name}(x)") for name in _DIFFERENCES},
     **{name: ("double", f"d_{name}(x, y)") for name in _DIFFERENCES_OF_TWO},
     "by_squares": ("double", "d_by_squares(x, y, w)"),
+    "known_difference": ("double", "w"),
     "difference_rest": ("double", "d_difference_rest(x, y, w)"),
     "shared_mean": ("double", "d_shared_mean(x, y, w, v)"),
     "power_of_parts": ("double", "d_power_of_parts(x, y, w, v)"),

@@ -219,6 +219,25 @@ INLINE double d_log_gap(double x, double y)
     return y > 0 ? d_log1p_ratio(x, y) : m_log(x) - m_log(y);
 }
 
+/* log(x) - log(y) by one logarithm, of h / l for the larger h and the smaller l. Near 1 all digits of the
+   quotient less 1 are those of (h - l) / l; elsewhere roots keep it in range, and are NaN below 0. */
+INLINE double d_log_difference(double x, double y)
+{
+    int falls = x < y;
+    double h = falls ? y : x, l = falls ? x : y;
+    /* The sum takes the sign of a zero away. */
+    double near = (h - l) / l, far = sqrt(h) / sqrt(l + 0.0) - 1;
+    double z = h <= 4 * l ? m_log1p(near) : 2 * m_log1p(far);
+    return falls ? -z : z;
+}
+
+/* x^3 - y^3. */
+INLINE double d_cube_difference(double x, double y)
+{
+    double z = (x - y) * (x * x + x * y + y * y);
+    return (fabs(x) > 1e150) | (fabs(y) > 1e150) ? x * x * x - y * y * y : z;
+}
+
 /* p - q where d = p^2 - q^2, also where p + q overflows; of two infinite numbers it is 0, its
    limit. */
 INLINE double d_by_squares(double p, double q, double d)

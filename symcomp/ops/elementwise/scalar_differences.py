@@ -159,11 +159,27 @@ log_gap = _row(
     lambda x, y, z, g: g / (x + y), lambda x, y, z, g: -g * over_both(x, y, x + y),
 )  # fmt: skip
 
-# ----- roots
+log_difference = _row(
+    "log_difference", "x y", "log(x) - log(y).",
+    lambda x, y, z, g: g / x, lambda x, y, z, g: -g / y,
+)  # fmt: skip
+
+# ----- powers and roots
+
+
+cube_difference = _row(
+    "cube_difference", "x y", "x^3 - y^3.",
+    lambda x, y, z, g: 3 * g * sqr(x), lambda x, y, z, g: -3 * g * sqr(y),
+)  # fmt: skip
 
 
 by_squares = _row(
     "by_squares", "x y w", "x - y, where w is x^2 - y^2 known with more digits.",
+    lambda x, y, w, z, g: g, lambda x, y, w, z, g: -g, lambda x, y, w, z, g: None,
+)  # fmt: skip
+
+known_difference = _row(
+    "known_difference", "x y w", "x - y, where w is that, known with more digits.",
     lambda x, y, w, z, g: g, lambda x, y, w, z, g: -g, lambda x, y, w, z, g: None,
 )  # fmt: skip
 
