@@ -10,7 +10,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.norms import is_count
 from symcomp.rewrite.views import (
@@ -81,9 +81,7 @@ def _unit_scale(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """
     power, limit = call("floor", call("log2", Norm(axes)(x))), LARGEST_EXPONENT[x.dtype]
     scale = call("exp2", call("clip", -power, -limit, limit))
-    kept = iter(range(scale.ndim))
-    order = tuple("x" if a in axes else next(kept) for a in range(x.ndim))
-    return scale, DimShuffle(scale.ndim, order)(scale)
+    return scale, expand_dims(scale, axes)
 
 
 def _power(x: Any, k: float, c: float) -> Any:

@@ -17,7 +17,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, IndexOutOfRangeError, ShapeError
 from symcomp.ops.elementwise.elemwise import broadcast_static, unbroadcast
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.shape import require_axes
 
 
@@ -59,12 +59,6 @@ class _AtPosition(Op):
         none = index == nowhere(index.dtype) if index.dtype.kind == "i" else np.False_
         return np.where(none, 0, index), none
 
-    def _keep(self, z: Any, rank: int) -> Any:
-        rest = iter(range(z.ndim))
-        return DimShuffle(
-            z.ndim, tuple("x" if a in self.axes else next(rest) for a in range(rank))
-        )(z)
-
 
 @record
 class GatherLabels(_AtPosition):
@@ -91,7 +85,7 @@ class GatherLabels(_AtPosition):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x, index), (gz,) = inputs, output_grads
-        return [ScatterLabels(self.axes)(x, index, self._keep(gz, x.ndim)), None]
+        return [ScatterLabels(self.axes)(x, index, expand_dims(gz, self.axes)), None]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         return [None if tangents[0] is None else self(tangents[0], inputs[1])]
@@ -127,8 +121,9 @@ class ScatterLabels(_AtPosition):
         return [[False], [False], [True]]
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x, index, y), (gz,) = inputs, output_grads
-        return [None, None, unbroadcast(self._keep(GatherLabels(self.axes)(gz, index), x.ndim), y)]
+        (_, index, y), (gz,) = inputs, output_grads
+        picked = expand_dims(GatherLabels(self.axes)(gz, index), self.axes)
+        return [None, None, unbroadcast(picked, y)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         dy = tangents[2]

@@ -21,7 +21,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ParameterError, ShapeError
 from symcomp.ops.elementwise.scalar_math import conj, mul
 from symcomp.ops.linalg.products import Dot, check_lengths
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.shape import require_axes
 
 # Products summed one after the other; longer plain sums would lose digits.
@@ -73,9 +73,7 @@ class SumOfProducts(Op):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x, y), gz = inputs, output_grads[0]
-        kept = iter(range(gz.ndim))
-        order = tuple("x" if a in self.axes else next(kept) for a in range(x.ndim))
-        gz = DimShuffle(gz.ndim, order)(gz)
+        gz = expand_dims(gz, self.axes)
         return [mul(_conj(y), gz), mul(_conj(x), gz)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:

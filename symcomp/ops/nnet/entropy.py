@@ -21,6 +21,7 @@ from symcomp.ops.nnet.softmax import (
     even_weights,
     log_total_of_lines,
 )
+from symcomp.ops.shapes.axes import expand_dims
 
 # The Maclaurin series of (exp(-h) - 1 + h) / h^2, to full precision for |h| <= NEAR.
 NEAR = 0.5
@@ -74,7 +75,7 @@ class Divergence(AxisReduction):
         x, y = inputs
         p, q = (even_weights(v, self.axes) for v in (x, y))
         gap = SubtractWeightedMean(self.axes)(x - y, p)
-        logarithm = gap + self._keep(z, x.ndim)
+        logarithm = gap + expand_dims(z, self.axes)
         return p * gap, switch(lt(logarithm, -0.5), q - p, p * expm1(-logarithm))
 
 

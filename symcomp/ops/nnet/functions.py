@@ -18,6 +18,7 @@ from symcomp.ops.linalg.products import same_lengths
 from symcomp.ops.nnet.labels import Labels
 from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax
 from symcomp.ops.reductions.functions import sum as sum_
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.creation import arange
 from symcomp.ops.shapes.reshaping import flatten
 from symcomp.ops.shapes.shape import normalize_axes, normalize_axis, reshape, shape_tuple
@@ -301,7 +302,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariabl
         return x
     op = LogSumExp(axes)
     total = op(x)
-    return op._keep(total, x.ndim) if keepdims else total
+    return expand_dims(total, op.axes) if keepdims else total
 
 
 __all__ = [

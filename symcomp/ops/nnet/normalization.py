@@ -10,7 +10,7 @@ from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import sqr, sqrt
 from symcomp.ops.reductions.functions import mean as mean_
-from symcomp.ops.shapes.axes import dimshuffle
+from symcomp.ops.shapes.axes import dimshuffle, expand_dims
 from symcomp.ops.shapes.reshaping import addbroadcast
 from symcomp.ops.shapes.shape import normalize_axes, product_of, shape_tuple
 
@@ -40,8 +40,7 @@ def _spread(name: str, title: str, p: Any, x: TensorVariable, axes: Sequence[int
             f"{name}: {title} is {p.type}; for inputs {x.type} and axes {tuple(axes)} it must have "
             f"{x.ndim} axes, or {x.ndim - len(axes)}"
         )
-    rest = iter(range(p.ndim))
-    return dimshuffle(p, *("x" if a in axes else next(rest) for a in range(x.ndim)))
+    return expand_dims(p, tuple(axes))
 
 
 def _like(p: Any, wide: TensorVariable, axes: Sequence[int]) -> TensorVariable:

@@ -23,7 +23,7 @@ from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.numerics.exact import WIDER, growth, two_sum
 from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.reductions.over_axes import ReductionOverAxes
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.shape import require_axes
 
 # -- on arrays, along the last axis
@@ -177,11 +177,12 @@ class AxisFunction(Op):
     """
 
     n_inputs: ClassVar[int] = 1
+    axes: Any
 
     @property
     def lines(self) -> tuple[int, ...]:
         """The axes."""
-        raise NotImplementedError
+        return tuple(self.axes)
 
     def output_types(self, *xs: TensorVariable) -> list[TensorType]:
         _require_lines(self, self.lines, xs, self.n_inputs)
@@ -197,18 +198,25 @@ class AxisFunction(Op):
         return np.asarray(_back(z, xs[0], self.lines), xs[0].dtype)
 
 
+class OneAxisFunction(AxisFunction):
+    """Base of those along one ``axis``."""
+
+    axis: Any
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """The axis."""
+        return (self.axis,)
+
+
 @record
-class Softmax(AxisFunction):
+class Softmax(OneAxisFunction):
     """z_i = exp(x_i) / sum_j exp(x_j) along ``axis``, without overflow.
 
     In a slice that holds inf, the infinities give NaN (inf / inf), and the other elements 0.
     """
 
     axis: Axis
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return (self.axis,)
 
     def perform(self, x: Any) -> Any:
         return self._apply(softmax_of_lines, x)
@@ -223,14 +231,10 @@ class Softmax(AxisFunction):
 
 
 @record
-class RootSoftmax(AxisFunction):
+class RootSoftmax(OneAxisFunction):
     """z_i = sqrt(exp(x_i) / sum_j exp(x_j)) along ``axis``, also where the quotient underflows."""
 
     axis: Axis
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return (self.axis,)
 
     def perform(self, x: Any) -> Any:
         return self._apply(_root_softmax, x)
@@ -246,17 +250,13 @@ class RootSoftmax(AxisFunction):
 
 
 @record
-class LogSoftmax(AxisFunction):
+class LogSoftmax(OneAxisFunction):
     """z_i = x_i - log sum_j exp(x_j) along ``axis``, without overflow.
 
     In a slice that holds inf, the infinities give NaN (inf - inf), and the other elements -inf.
     """
 
     axis: Axis
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return (self.axis,)
 
     def perform(self, x: Any) -> Any:
         return self._apply(_log_softmax, x)
@@ -278,19 +278,13 @@ class WeightedSoftmax(AxisFunction):
 
     n_inputs: ClassVar[int] = 2
 
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return self.axes
-
     def perform(self, x: Any, w: Any) -> Any:
         return self._apply(_weighted_softmax, x, w)
 
     def _by_weight(self, x: Any, w: Any) -> Any:
         """Compute z_i / w_i."""
         total = WeightedLogSumExp(self.axes)(x, w)
-        kept = iter(range(total.ndim))
-        order = tuple("x" if a in self.axes else next(kept) for a in range(x.ndim))
-        return (x - DimShuffle(total.ndim, order)(total)).exp()
+        return (x - expand_dims(total, self.axes)).exp()
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x, w), (z,), (gz,) = inputs, outputs, output_grads
@@ -319,10 +313,6 @@ class SubtractWeightedMean(AxisFunction):
     transposed: bool = False
 
     n_inputs: ClassVar[int] = 2
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return self.axes
 
     def perform(self, x: Any, w: Any) -> Any:
         return self._apply(_centred_transposed if self.transposed else centred, x, w)
@@ -396,7 +386,7 @@ class _LogOfSum(AxisReduction):
     def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
         """Return the softmax; 0 where all elements are -inf."""
         (x,) = inputs
-        return [switch(eq(self._keep(z, x.ndim), -np.inf), 0, even_weights(x, self.axes))]
+        return [switch(eq(expand_dims(z, self.axes), -np.inf), 0, even_weights(x, self.axes))]
 
 
 def even_weights(x: Any, axes: tuple[int, ...]) -> Any:
@@ -437,4 +427,4 @@ class WeightedLogSumExp(_LogOfSum):
 
     def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
         x, w = inputs
-        return WeightedSoftmax(self.axes)(x, w), (x - self._keep(z, x.ndim)).exp()
+        return WeightedSoftmax(self.axes)(x, w), (x - expand_dims(z, self.axes)).exp()

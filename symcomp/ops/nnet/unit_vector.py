@@ -11,7 +11,7 @@ from symcomp.core.record import record
 from symcomp.ops.nnet.softmax import AxisFunction
 from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.reductions.stable_reduce import Norm
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.axes import expand_dims
 
 # At most one element of a vector of norm 1 has a square above this, also where squares are rounded.
 MOST = 0.51
@@ -22,10 +22,6 @@ class UnitVector(AxisFunction):
     """z_i = x_i / sqrt(sum_j x_j^2) over ``axes``, without over- or underflow; NaN for zeros."""
 
     axes: Axes
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return self.axes
 
     def perform(self, x: Any) -> Any:
         norm = np.expand_dims(Norm(self.axes).perform(x), self.axes)
@@ -42,10 +38,7 @@ class UnitVector(AxisFunction):
 
     def _norm(self, x: Any) -> Any:
         """Return the norm, with the axes kept at length 1."""
-        norm = Norm(self.axes)(x)
-        kept = iter(range(norm.ndim))
-        order = tuple("x" if a in self.axes else next(kept) for a in range(x.ndim))
-        return DimShuffle(norm.ndim, order)(norm)
+        return expand_dims(Norm(self.axes)(x), self.axes)
 
 
 @record
@@ -57,10 +50,6 @@ class SubtractProjection(AxisFunction):
     axes: Axes
 
     n_inputs = 2
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return self.axes
 
     def perform(self, x: Any, u: Any) -> Any:
         return self._apply(_orthogonal, x, u)

@@ -22,6 +22,7 @@ from symcomp.ops.nnet.softmax import (
 )
 from symcomp.ops.numerics.exact import WIDER
 from symcomp.ops.reductions.functions import sum as sum_
+from symcomp.ops.shapes.axes import expand_dims
 
 
 @record
@@ -42,7 +43,7 @@ class WeightedMean(AxisReduction):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x, y), (gz,) = inputs, output_grads
-        part = self._keep(gz, x.ndim) * even_weights(x, self.axes)
+        part = expand_dims(gz, self.axes) * even_weights(x, self.axes)
         return [part * WeightedDeviation(self.axes)(x, y), part]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
@@ -65,10 +66,6 @@ class WeightedDeviation(AxisFunction):
     axes: Axes
 
     n_inputs: ClassVar[int] = 2
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return self.axes
 
     def perform(self, x: Any, y: Any) -> Any:
         wide = (v.astype(WIDER.get(v.dtype.name, v.dtype)) for v in (x, y))

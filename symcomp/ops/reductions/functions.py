@@ -10,7 +10,7 @@ from symcomp.errors import DTypeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import cast, conj, maximum, real, sqr, sqrt
 from symcomp.ops.reductions.reduce import REDUCTIONS, ArgReduce, Reduce
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.shape import normalize_axes, product_of, shape_tuple
 
 
@@ -22,7 +22,7 @@ def _reduce(
     chosen = None if dtype is None else dtypes.canonical(dtype)
     accumulate = None if acc_dtype is None else dtypes.canonical(acc_dtype)
     z = Reduce(REDUCTIONS[name], axes, chosen, accumulate)(x)
-    return z.owner.op._keep(z, x) if keepdims else z
+    return expand_dims(z, z.owner.op.axes) if keepdims else z
 
 
 def sum(
@@ -289,10 +289,7 @@ def _arg(which: str, x: Any, axis: Any, keepdims: bool) -> TensorVariable:
     x = as_tensor_variable(x)
     axes = normalize_axes(which, axis, x.ndim)
     z = ArgReduce(which, axes)(x)
-    if not keepdims:
-        return z
-    rank = iter(range(z.ndim))
-    return DimShuffle(z.ndim, tuple("x" if a in axes else next(rank) for a in range(x.ndim)))(z)
+    return expand_dims(z, axes) if keepdims else z
 
 
 def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:

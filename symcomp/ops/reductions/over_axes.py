@@ -9,7 +9,7 @@ from symcomp.core.fields import Axes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.ops.reductions.functions import sum as sum_
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.axes import expand_dims
 
 
 class ReductionOverAxes(Op):
@@ -23,20 +23,13 @@ class ReductionOverAxes(Op):
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
 
-    def _keep(self, z: Any, ndim: int) -> Any:
-        """Return ``z`` with the axes that it has no more, of length 1."""
-        rank = iter(range(z.ndim))
-        return DimShuffle(
-            z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(ndim))
-        )(z)
-
     def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
         """Return, for each input, the derivative of the output by each of its elements."""
         raise NotImplementedError
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (z,), (gz,) = outputs, output_grads
-        g = self._keep(gz, inputs[0].ndim)
+        g = expand_dims(gz, self.axes)
         return [g * slope for slope in self._slopes(inputs, z)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import cast, conj, second
-from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.joining import concatenate
 from symcomp.ops.shapes.shape import product_of, require_axes, shape_tuple
 
@@ -198,20 +198,14 @@ class Reduce(Op):
         if self.reduction.pullback is None:
             raise NotImplementedError(self._why_not("pullback (L-op)"))
         (x,), (z,), (gz,) = inputs, outputs, output_grads
-        return [self.reduction.pullback(x, self._keep(z, x), self._keep(gz, x), self.axes)]
+        z, gz = (expand_dims(v, self.axes) for v in (z, gz))
+        return [self.reduction.pullback(x, z, gz, self.axes)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         if self.reduction.pushforward is None:
             raise NotImplementedError(self._why_not("pushforward (R-op)"))
         (x,), (z,), (dx,) = inputs, outputs, tangents
-        return [self.reduction.pushforward(x, self._keep(z, x), dx, self.axes)]
-
-    def _keep(self, z: Any, x: Any) -> Any:
-        """Return ``z`` with its reduced axes back at length 1."""
-        rank = iter(range(z.ndim))
-        return DimShuffle(
-            z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(x.ndim))
-        )(z)
+        return [self.reduction.pushforward(x, expand_dims(z, self.axes), dx, self.axes)]
 
     @property
     def no_derivative(self) -> str:  # type: ignore[override]

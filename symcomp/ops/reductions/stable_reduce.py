@@ -22,6 +22,7 @@ from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.numerics.exact import two_product
 from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.reductions.over_axes import ReductionOverAxes
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.shape import ShapeI, require_axes
 
 # log 2, cut after 32 bits, so that its products with exponents are exact, and the remainder.
@@ -112,7 +113,7 @@ class Norm(_FloatReduction):
         return np.asarray(np.squeeze(z, self.axes), x.dtype)
 
     def _slopes(self, inputs: Sequence[Any], z: Any) -> Sequence[Any]:
-        (x,), size = inputs, self._keep(z, inputs[0].ndim)
+        (x,), size = inputs, expand_dims(z, self.axes)
         return [x / switch(eq(size, 0), 1, size)]
 
 
@@ -133,7 +134,7 @@ class LogProd(_FloatReduction):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x,), (gz,) = inputs, output_grads
-        return [self._keep(gz, x.ndim) / x]
+        return [expand_dims(gz, self.axes) / x]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (x,), (dx,) = inputs, tangents
