@@ -305,7 +305,7 @@ cdef class Caller:
             given = <Given *>PyMem_Malloc(self._n_inputs * sizeof(Given))
             if given == NULL:
                 raise MemoryError()
-        memset(&runner, 0, sizeof(Runner))
+        set_to_zero(&runner, sizeof(Runner))
         runner.claimed = <PyObject *>self._claimed_cells
         runner.blas_limit = NULL if self._blas_limit is None else <PyObject *>self._blas_limit
         runner.is_timed, self._is_timed = self._is_timed, False

@@ -4,6 +4,12 @@ cdef extern from "plan/counts.h":
     ctypedef struct Counts
     ctypedef struct SegmentTimes
 
+cdef extern from "plan/pool.h":
+    ctypedef struct Pool:
+        pass
+
+    void set_to_zero(void *, size_t) noexcept nogil
+
 cdef extern from "plan/plan.h":
     ctypedef struct Runner:
         PyObject *claimed
@@ -163,9 +169,6 @@ cdef extern from "plan/trees.h":
         NEW_LAYOUTS
         NEW_OUTCOME
         CALL_DECLINED
-
-    ctypedef struct Pool:
-        pass
 
     ctypedef struct Tree:
         const Code *code

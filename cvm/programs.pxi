@@ -218,7 +218,7 @@ cdef class NativeMachine:
         given = <Given *>PyMem_Calloc(max(len(held), 1), sizeof(Given))
         if given == NULL:
             raise MemoryError()
-        memset(&runner, 0, sizeof(Runner))
+        set_to_zero(&runner, sizeof(Runner))
         try:
             for i in range(len(held)):
                 read_given(&given[i], <PyObject *>held[i], True)

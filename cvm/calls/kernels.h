@@ -304,11 +304,23 @@ static int emit_loops(Planner *p, const KernelSpec *k, Operand *const *arrays, i
     return give_kernel_outputs(p, k, arrays, size);
 }
 
+/* The same where an output is written over an array in another order. Apart from what calls it, as it needs much of
+   the stack. */
+static __attribute__((noinline)) int emit_loops_in_other_order(Planner *p, const KernelSpec *k,
+                                                               Operand *const *arrays)
+{
+    int64_t shape[MOST_AXES], strides[MOST_AXES * MOST_ARRAYS];
+    int i;
+    read_kernel_inputs(k, arrays, shape, strides);
+    for (i = k->n_inputs; i < k->n_inputs + k->n_outputs; i++)
+        memcpy(strides + i * k->ndim, arrays[i]->strides, (size_t)k->ndim * sizeof(int64_t));
+    return emit_loops(p, k, arrays, arrays[0]->size, shape, strides);
+}
+
 /* The usual kernel: it needs no strides, unless it writes over an array in another order. */
 static int plan_in_order(Planner *p, const KernelSpec *k, Operand **arrays)
 {
     const Operand *x = arrays[0];
-    int64_t shape[MOST_AXES], strides[MOST_AXES * MOST_ARRAYS];
     int i, in_order = 1;
     KernelCall *c;
     for (i = 0; i < k->n_outputs; i++) {
@@ -321,12 +333,8 @@ static int plan_in_order(Planner *p, const KernelSpec *k, Operand **arrays)
         arrays[at] = z;
         in_order &= (z->flags & C_ORDER) != 0;
     }
-    if (!in_order) {
-        read_kernel_inputs(k, arrays, shape, strides);
-        for (i = k->n_inputs; i < k->n_inputs + k->n_outputs; i++)
-            memcpy(strides + i * k->ndim, arrays[i]->strides, (size_t)k->ndim * sizeof(int64_t));
-        return emit_loops(p, k, arrays, x->size, shape, strides);
-    }
+    if (!in_order)
+        return emit_loops_in_other_order(p, k, arrays);
     c = emit_kernel(p, k, arrays, x->size, 1, 0);
     if (c == NULL)
         return no_memory();
@@ -335,16 +343,11 @@ static int plan_in_order(Planner *p, const KernelSpec *k, Operand **arrays)
     return give_kernel_outputs(p, k, arrays, x->size);
 }
 
-static int plan_kernel(Planner *p, const void *given)
+/* Any other kernel. Apart from what calls it, as it needs much of the stack. */
+static __attribute__((noinline)) int plan_along_axes(Planner *p, const KernelSpec *k, Operand **arrays)
 {
-    const KernelSpec *k = (const KernelSpec *)given;
-    Operand *arrays[MOST_ARRAYS];   /* inputs, then outputs */
     int64_t size = 1, shape[MOST_AXES], strides[MOST_AXES * MOST_ARRAYS];
     int i, axis;
-    for (i = 0; i < k->n_inputs; i++)
-        arrays[i] = input_of(p, i);
-    if (are_in_order(k, arrays))
-        return plan_in_order(p, k, arrays);
     if (!read_kernel_inputs(k, arrays, shape, strides))
         return DECLINED;
     for (i = 0; i < k->n_tables; i++)
@@ -368,6 +371,16 @@ static int plan_kernel(Planner *p, const void *given)
             return no_memory();
     }
     return emit_loops(p, k, arrays, size, shape, strides);
+}
+
+static int plan_kernel(Planner *p, const void *given)
+{
+    const KernelSpec *k = (const KernelSpec *)given;
+    Operand *arrays[MOST_ARRAYS];   /* inputs, then outputs */
+    int i;
+    for (i = 0; i < k->n_inputs; i++)
+        arrays[i] = input_of(p, i);
+    return are_in_order(k, arrays) ? plan_in_order(p, k, arrays) : plan_along_axes(p, k, arrays);
 }
 
 #endif

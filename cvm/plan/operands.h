@@ -57,7 +57,7 @@ struct Planner {
 /* Implemented where NumPy's arrays are known: make an array for a storage, and set the frame's object
    and address. */
 static int make_array(Frame *frame, const Storage *storage);
-static int no_memory(void)
+static __attribute__((cold)) int no_memory(void)
 {
     PyErr_SetString(PyExc_MemoryError, "no memory for a plan");
     return RAISED;
@@ -107,8 +107,12 @@ static Storage *new_storage(Planner *p, StorageKind kind, int64_t bytes)
     const int n = p->n_storages;
     if (s == NULL || (n == p->storage_capacity && !make_room_for_storages(p, 2 * n + 16)))
         return NULL;
-    *s = (Storage){.index = n, .kind = kind, .bytes = bytes, .input = -1, .result = -1,
-                   .first = p->n_calls, .last = p->n_calls};
+    set_to_zero(s, sizeof(Storage));
+    s->index = n;
+    s->kind = kind;
+    s->bytes = bytes;
+    s->input = s->result = -1;
+    s->first = s->last = p->n_calls;
     p->storages[n] = s;
     p->users[n] = 0;
     p->block[n] = NULL;

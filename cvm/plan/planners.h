@@ -103,7 +103,8 @@ static void drop_planner(Planner *p)
         release_segment(p->nested[i]);
     drop_objects(frame, p->storages, p->first_storage, p->n_storages);
     for (i = p->first_storage; i < frame->n_storages; i++)
-        free(p->block[i]);
+        if (p->block[i] != NULL)
+            free(p->block[i]);
     if (p->uses_reserved)
         give_back_reserved(p);
     if (n_spare == MOST_SPARE || p->storage_capacity > MOST_SPARE_ENTRIES ||
@@ -115,7 +116,7 @@ static void drop_planner(Planner *p)
     clear_frame(frame);
     pool_reset(&p->pool);
     pool_reset(&p->small_blocks);
-    memset(p, 0, offsetof(Planner, frame));
+    set_to_zero(p, offsetof(Planner, frame));
     spare_planners[n_spare++] = p;
 }
 

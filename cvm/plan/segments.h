@@ -237,14 +237,52 @@ static Segment *discard(Planner *p, Segment *s)
     return NULL;
 }
 
-/* Keep the plan: a segment that takes over the pool of the planner, whose arrays, which have room for more,
-   are copied there. NULL: with an exception. */
+/* Copy an array to where the next one of a segment lies. */
+static void *lay_down(char **at, const void *from, size_t size)
+{
+    void *found = *at;
+    if (size)
+        memcpy(found, from, size);
+    *at += size;
+    return found;
+}
+
+/* A zeroed segment with copies of the arrays of the planner, which have room for more, behind it, all in one
+   piece; NULL if there is no memory. */
+static Segment *copied_segment(Planner *p)
+{
+    const size_t storages = (size_t)p->n_storages * sizeof(Storage *);
+    const size_t calls = (size_t)p->n_calls * sizeof(Call);
+    const size_t marks = (size_t)p->n_marks * sizeof(Mark);
+    const size_t bindings = (size_t)p->n_bindings * sizeof(Binding);
+    const size_t nested = (size_t)p->n_nested * sizeof(Segment *);
+    Segment *s =
+        (Segment *)pool_take(&p->pool, sizeof(Segment) + storages + calls + marks + bindings + nested);
+    char *at = (char *)(s + 1);
+    if (s == NULL)
+        return NULL;
+    set_to_zero(s, sizeof(Segment));
+    s->storages = (Storage **)lay_down(&at, p->storages, storages);
+    s->calls = (Call *)lay_down(&at, p->calls, calls);
+    s->marks = (Mark *)lay_down(&at, p->marks, marks);
+    s->bindings = (Binding *)lay_down(&at, p->bindings, bindings);
+    s->nested = (Segment **)lay_down(&at, p->nested, nested);
+    s->n_storages = p->n_storages;
+    s->n_calls = p->n_calls;
+    s->n_marks = p->n_marks;
+    s->n_bindings = p->n_bindings;
+    return s;
+}
+
+/* Keep the plan: a segment that takes over the pool of the planner. NULL: with an exception. */
 static Segment *publish(Planner *p)
 {
     const Code *code = p->code;
-    Segment *s = (Segment *)pool_new(&p->pool, sizeof(Segment));
-    int i, has_all = 1;
-    if (s == NULL) {
+    Segment *s = copied_segment(p);
+    int i;
+    if (s != NULL)
+        s->results = (Result *)pool_new(&p->pool, (size_t)code->n_outputs * sizeof(Result));
+    if (s == NULL || s->results == NULL) {
         no_memory();
         return NULL;
     }
@@ -255,20 +293,8 @@ static Segment *publish(Planner *p)
     s->first_own_mark = p->first_mark;
     s->pool = p->pool;
     memset(&p->pool, 0, sizeof(Pool));
-#define COPY(field, type)                                                                          \
-    s->field = (type *)pool_copy(&s->pool, p->field, (size_t)p->n_##field * sizeof(type));         \
-    s->n_##field = s->field == NULL ? 0 : p->n_##field;                                            \
-    has_all &= s->field != NULL
-    COPY(storages, Storage *);
-    COPY(calls, Call);
-    COPY(marks, Mark);
-    COPY(bindings, Binding);
-    COPY(nested, Segment *);
-#undef COPY
-    p->n_nested -= s->n_nested; /* the segment has the references now */
-    s->results = (Result *)pool_new(&s->pool, (size_t)code->n_outputs * sizeof(Result));
-    if (!has_all || s->results == NULL)
-        return discard(p, s);
+    s->n_nested = p->n_nested; /* the segment has the references now */
+    p->n_nested = 0;
     for (i = 0; i < code->n_outputs; i++)
         s->results[i].operand = p->of_slot[code->output_slots[i]];
     for (i = s->first_own_storage; i < s->n_storages; i++)

@@ -14,7 +14,7 @@ typedef enum { NEW_LAYOUTS, NEW_OUTCOME, CALL_DECLINED, N_REASONS } Reason;
 typedef struct Tree {
     const Code *code;
     Segment *roots[MOST_ROOTS];         /* the latest first */
-    uint64_t keys[MOST_ROOTS];          /* of their layouts */
+    uint64_t keys[MOST_ROOTS];          /* of their layouts; that of the first is not set */
     Segment *retired;       /* forgotten, but maybe still run; linked by their parents */
     int n_roots, n_segments, most_segments;
     int active;             /* runs under way */

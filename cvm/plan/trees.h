@@ -28,17 +28,33 @@ static int takes(const Segment *s, const Given *given, int n)
     return 1;
 }
 
+/* Add a layout to a hash. */
+static inline uint64_t mixed_layout(uint64_t key, const Layout *l)
+{
+    int axis;
+    key = mixed(key, (uint64_t)l->type << 8 | (uint64_t)(l->type < 0 ? 0 : l->ndim));
+    for (axis = 0; l->type >= 0 && axis < l->ndim; axis++)
+        key = mixed(mixed(key, (uint64_t)l->shape[axis]), (uint64_t)l->strides[axis]);
+    return key;
+}
+
 /* A number that is the same for the same layouts, and seldom for others. */
-static uint64_t key_of_layouts(const Given *given, int n)
+static uint64_t key_of_inputs(const Given *given, int n)
 {
     uint64_t key = 1;
-    int i, axis;
-    for (i = 0; i < n; i++) {
-        const Layout *l = &given[i].layout;
-        key = mixed(key, (uint64_t)l->type << 8 | (uint64_t)(l->type < 0 ? 0 : l->ndim));
-        for (axis = 0; l->type >= 0 && axis < l->ndim; axis++)
-            key = mixed(mixed(key, (uint64_t)l->shape[axis]), (uint64_t)l->strides[axis]);
-    }
+    int i;
+    for (i = 0; i < n; i++)
+        key = mixed_layout(key, &given[i].layout);
+    return key;
+}
+
+/* The same number of the layouts that a segment begins on. */
+static uint64_t key_of_root(const Segment *s)
+{
+    uint64_t key = 1;
+    int i;
+    for (i = 0; i < s->code->n_inputs; i++)
+        key = mixed_layout(key, &s->layouts[i]);
     return key;
 }
 
@@ -52,7 +68,7 @@ static Segment *root_for(Tree *tree, const Given *given)
         return tree->roots[0];
     if (tree->n_roots == 1)
         return NULL;
-    key = key_of_layouts(given, n);
+    key = key_of_inputs(given, n);
     for (i = 1; i < tree->n_roots; i++)
         if (tree->keys[i] == key && takes(tree->roots[i], given, n))
             return tree->roots[i];
@@ -132,25 +148,30 @@ static void count_planning(Tree *tree, Reason reason)
     tree->reasons[reason]++;
 }
 
+/* Keep the layouts of the inputs. Their numbers lie where planning has copied them. 0: there is no memory. */
 static int keep_layouts(Segment *s, const Given *given)
 {
+    const Binding *inputs = s->bindings + s->code->n_constants; /* in the order of plan_inputs */
     const int n = s->code->n_inputs;
     int i;
-    s->layouts = (Layout *)pool_new(&s->pool, (size_t)n * sizeof(Layout));
+    s->layouts = (Layout *)pool_take(&s->pool, (size_t)n * sizeof(Layout));
     if (s->layouts == NULL)
         return 0;
     for (i = 0; i < n; i++) {
-        Layout *l = &s->layouts[i];
-        const size_t size = (size_t)given[i].layout.ndim * sizeof(int64_t);
-        *l = given[i].layout;
-        if (l->type < 0)
-            continue;
-        l->shape = (const int64_t *)pool_copy(&s->pool, given[i].layout.shape, size);
-        l->strides = (const int64_t *)pool_copy(&s->pool, given[i].layout.strides, size);
-        if (l->shape == NULL || l->strides == NULL)
-            return 0;
+        s->layouts[i] = given[i].layout;
+        s->layouts[i].shape = inputs[i].operand->shape;
+        s->layouts[i].strides = inputs[i].operand->strides;
     }
     return 1;
+}
+
+/* Make place for a root before all others. From now on the one that was there is found by its key. */
+static void move_roots_on(Tree *tree)
+{
+    const size_t n = (size_t)tree->n_roots;
+    tree->keys[0] = key_of_root(tree->roots[0]);
+    memmove(tree->roots + 1, tree->roots, n * sizeof(Segment *));
+    memmove(tree->keys + 1, tree->keys, n * sizeof(uint64_t));
 }
 
 /* Keep the plan from the beginning. Where calls refer to all others, there is one more than the bound says
@@ -172,10 +193,9 @@ static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
         return discard(p, s);
     s->last_used = tree->clock;
     tree->n_segments++;
-    memmove(tree->roots + 1, tree->roots, (size_t)tree->n_roots * sizeof(Segment *));
-    memmove(tree->keys + 1, tree->keys, (size_t)tree->n_roots * sizeof(uint64_t));
+    if (tree->n_roots > 0)
+        move_roots_on(tree);
     tree->roots[0] = s;
-    tree->keys[0] = key_of_layouts(given, tree->code->n_inputs);
     tree->n_roots++;
     return s;
 }
