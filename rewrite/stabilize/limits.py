@@ -58,6 +58,7 @@ def over_argument(node: Apply, graph: Any) -> Any:
     -> spherical_jn{1, 1}(x);  compoundm1(x, 3) / x -> 1 + (1 + x) (2 + x);
     by_squares(sqrt(y), 1, w x) / x -> w / (sqrt(y) + 1);
     sin(x y) / x -> product_remainder{sin, 1, 1, 1, 0, 1, 0, 0}(x, y), and other products;
+    tanh(x)^2 / x -> tanh(x) series_remainder{tanh, 1, 1}(x);
     sin(x) / tanh(x) -> spherical_jn(0, x) / series_remainder{tanh, 1, 1}(x), and other ratios
     """
     p = as_product(node.outputs[0])
@@ -83,6 +84,9 @@ def over_argument(node: Apply, graph: Any) -> Any:
         if left is not None and not (_grows(p, left) and name in SLOW):
             quotient = QUOTIENTS[name][1](y)
             return _times(left, {quotient: e})
+        if e > 1 and name in SLOW and (left := _without(p, f, 1.0, y)) is not None:
+            if not _grows(p, left):
+                return _times(left, {QUOTIENTS[name][1](y): 1.0, f: e - 1})
     return _ratio(p, vanishing)
 
 

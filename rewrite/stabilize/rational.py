@@ -248,4 +248,49 @@ def _over(above: Any, common: Counter[Any], below: Counter[Any]) -> Any:
     return product_of(Product(p.coefficient, {f: e for f, e in exponents.items() if e}))
 
 
-RATIONAL_RULES = RuleSet([rational_difference])
+@rule(
+    "mul", "true_div", "reciprocal", needs_in_view=["add", "sub"],
+    why="the quotients in a sum may leave the range where the product does not",
+)  # fmt: skip
+def sum_of_quotients(node: Apply, graph: Any) -> Any:
+    """1 / (x^2 (1 + 1/x^2)) -> 1 / (x^2 + 1);   1 / (y^2 (1/x + 1/y)^2) -> x^2 / (y + x)^2"""
+    out = node.outputs[0]
+    p = as_product(out)
+    if len(p.factors) < 2 or not all(float(e).is_integer() for e in p.factors.values()):
+        return None
+    for f, e in p.factors.items():
+        if elementwise(f, "add", "sub") is None or f.dtype != out.dtype:
+            continue
+        s = as_sum(f)
+        divisors = {g for t in s.terms for g, k in as_product(t).factors.items() if k < 0}
+        if not any(p.factors.get(g, 0.0) * e > 0 for g in divisors):
+            continue
+        fractions = _fractions(s)
+        if fractions is None or any(fraction.fills for fraction in fractions):
+            continue
+        below = Counter[Any]()
+        for fraction in fractions:
+            below |= fraction.below
+        total = _multiplied_by(fractions, below, f)
+        factors = {**p.factors, total: e}
+        del factors[f]
+        for g, n in below.items():
+            factors[g] = factors.get(g, 0.0) - n * e
+        return product_of(Product(p.coefficient, {g: k for g, k in factors.items() if k}))
+    return None
+
+
+def _multiplied_by(fractions: list[Fraction], below: Counter[Any], like: Any) -> Any:
+    """Return the sum of the fractions times their common denominator."""
+    constant, terms = 0.0, []
+    for fraction in fractions:
+        factors = fraction.above + (below - fraction.below)
+        if factors:
+            product = Product(1.0, {g: float(n) for g, n in factors.items()})
+            terms.append((product_of(product), fraction.coefficient))
+        else:
+            constant += fraction.coefficient
+    return sum_of(constant, terms, like)
+
+
+RATIONAL_RULES = RuleSet([rational_difference, sum_of_quotients])

@@ -441,6 +441,10 @@ CASES = [
          "exp mul mul own_ratio true_div"),
     case("cancelled_factors", lambda x: x**3 / abs(x), (SIGNED,), "mul over_size sqr",
          note="size"),
+    case("sum_of_quotients", lambda x, y: 2 / (y**2 * (1 / x + 1 / y) ** 2.0), (X, SIGNED),
+         "add sqr sqr true_div true_div"),
+    case("over_argument", lambda x: T.tanh(x) ** 2.0 / x, (SIGNED,), "mul series_remainder tanh",
+         note="bounded square"),
     case("root_of_power", lambda x: (x**3) ** (1 / 3), (X,), "pow pow"),
     case("root_of_product", lambda x, y: (x / y) ** 0.5, (X, Y), "eq sqrt switch true_div"),
 ]  # fmt: skip
