@@ -48,6 +48,10 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "exp(mean(log(x)))": (
         "geometric_mean", lambda x, y: T.exp(T.mean(T.log(abs(x)), axis=-1))
     ),
+    "tanh(x) / x": ("over_argument", lambda x, y: T.tanh(x) / x),
+    "sin(x * y) / x": ("over_argument", lambda x, y: T.sin(x * y) / x),
+    "tanh(x * y) / x": ("over_argument", lambda x, y: T.tanh(x * y) / x),
+    "log(1 + x * y) / x": ("over_argument", lambda x, y: T.log1p(x * y) / x),
 }  # fmt: skip
 
 
