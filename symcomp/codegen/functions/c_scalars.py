@@ -340,13 +340,28 @@ def _in_wider(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str)
     return converted(f"e_{row.name}({', '.join(arguments)})", "float64", dtype)
 
 
+# Functions without the first terms of their series that need no series, or a short one.
+_VECTORIZED = {("exp", 2, 0, 0): "r_expm1_minus", ("exp", 1, 1, 0): "r_expm1_over"}
+# The functions f for which f(x) / x loses no digits, in C, and its limits at 0.
+_OVER_ARGUMENT = {
+    "tanh": ("m_tanh", "1"), "log1p": ("m_log1p", "1"), "arctan": ("atan", "1"),
+    "arctanh": ("atanh", "1"), "arcsinh": ("asinh", "1"), "arcsin": ("asin", "1"),
+    "erf": ("r_erf", "1.1283791670955126"),
+}  # fmt: skip
+
+
 def _series_remainder(
     row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str
 ) -> str:
     function, *numbers = row.parameters
-    if row.parameters == ("exp", 2, 0, 0):
-        # In divergences of normal distributions: vectorized.
-        text = f"r_expm1_minus{_suffix(dtype)}({converted(names[0], dtypes[0], dtype)})"
+    text, s = None, _suffix(dtype)
+    x = converted(names[0], dtypes[0], dtype)
+    if row.parameters in _VECTORIZED:
+        text = f"{_VECTORIZED[row.parameters]}{s}({x})"
+    elif numbers == [1, 1, 0] and function in _OVER_ARGUMENT:
+        called, limit = _OVER_ARGUMENT[function]
+        text = f"r_over_argument{s}({called}{s}({x}), {x}, {limit})"
+    if text is not None:
         return converted(text, "float64" if dtype == "float64" else "float32", dtype)
     arguments = [f"SERIES_{function.upper()}", *map(str, numbers), _widened(names[0], dtypes[0])]
     return converted(f"e_series_remainder({', '.join(arguments)})", "float64", dtype)

@@ -319,6 +319,21 @@ INLINE REAL F(r_sqrt_difference)(REAL x, REAL y)
     return (total == 0) | (total == INFINITY) ? F(sqrt)(x) - F(sqrt)(y) : quotient;
 }
 
+/* f(x) / x from f = f(x), where f is nearly c x for small x, so that both may be subnormal. */
+INLINE REAL F(r_over_argument)(REAL f, REAL x, REAL c)
+{
+    return F(fabs)(x) < (sizeof(REAL) == 8 ? C(1e-150) : C(1e-19)) ? c : f / x;
+}
+
+/* (exp(x) - 1) / x, also where exp(x) overflows. */
+INLINE REAL F(r_expm1_over)(REAL x)
+{
+    int large = x > (sizeof(REAL) == 8 ? C(700) : C(80));
+    REAL f = F(m_expm1)(large ? x / 2 : x);
+    REAL quotient = F(r_over_argument)(f, x, 1);
+    return large ? quotient * f : quotient;
+}
+
 INLINE REAL F(r_sinc)(REAL x)
 {
     REAL angle = C(3.141592653589793) * (x == 0 ? C(1e-20) : x);
