@@ -234,17 +234,17 @@ def measurements(
         for name in names:
             if "densities" in parts:
                 for mode in modes:
-                    with tempfile.TemporaryDirectory() as folder:
+                    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                         yield run("density", name, mode, Path(folder))
         for name in [n for n in names if n in SAMPLED]:
             if "sampling" in parts:
                 for way in [*(m for m in modes if m != "JAX"), "sample_nuts"]:
-                    with tempfile.TemporaryDirectory() as folder:
+                    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                         yield run("sampling", name, way, Path(folder)) | {"caches": "cold"}
                         yield run("sampling", name, way, Path(folder)) | {"caches": "warm"}
             if "nuts" in parts:
                 for sampler in SAMPLERS:
-                    with tempfile.TemporaryDirectory() as folder:
+                    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                         yield run("nuts", name, sampler, Path(folder))
 
 
