@@ -49,6 +49,10 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
         "geometric_mean", lambda x, y: T.exp(T.mean(T.log(abs(x)), axis=-1))
     ),
     "tanh(x) / x": ("over_argument", lambda x, y: T.tanh(x) / x),
+    "(exp(x) - 1) / x": ("over_argument", lambda x, y: (T.exp(x) - 1) / x),
+    "log(1 + x) / x": ("over_argument", lambda x, y: T.log(1 + x) / x),
+    "arctan(x) / x": ("over_argument", lambda x, y: T.arctan(x) / x),
+    "erf(x) / x": ("over_argument", lambda x, y: T.erf(x) / x),
     "sin(x * y) / x": ("over_argument", lambda x, y: T.sin(x * y) / x),
     "tanh(x * y) / x": ("over_argument", lambda x, y: T.tanh(x * y) / x),
     "log(1 + x * y) / x": ("over_argument", lambda x, y: T.log1p(x * y) / x),
