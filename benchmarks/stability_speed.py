@@ -48,6 +48,13 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "exp(mean(log(x)))": (
         "geometric_mean", lambda x, y: T.exp(T.mean(T.log(abs(x)), axis=-1))
     ),
+    "log(x) - log(y)": ("log_difference", lambda x, y: T.log(abs(x)) - T.log(abs(y))),
+    "x / y - y / x": ("rational_difference", lambda x, y: x / y - y / x),
+    "x**3 - y**3": ("cube_difference", lambda x, y: x**3 - y**3),
+    "1 / sqrt(x) - 1 / sqrt(y)": (
+        "root_difference", lambda x, y: 1 / T.sqrt(abs(x)) - 1 / T.sqrt(abs(y))
+    ),
+    "exp(x - y)": ("exponential_of_sum", lambda x, y: T.exp(x - y)),
     "tanh(x) / x": ("over_argument", lambda x, y: T.tanh(x) / x),
     "(exp(x) - 1) / x": ("over_argument", lambda x, y: (T.exp(x) - 1) / x),
     "log(1 + x) / x": ("over_argument", lambda x, y: T.log(1 + x) / x),

@@ -291,8 +291,7 @@ SUM_RULES = RuleSet(
     [
         expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared,
         one_minus_erf_squared, one_minus_cos, compoundm1, hyperbolic, cosh_minus_one, one_plus_cosh,
-        sqrt1pm1, hypot_minus, sqrt_difference, square_difference,
-        cube_difference, variance_of_moments,
-        centered_twice,
+        sqrt1pm1, hypot_minus, sqrt_difference, square_difference, cube_difference,
+        variance_of_moments, centered_twice,
     ]
 )  # fmt: skip

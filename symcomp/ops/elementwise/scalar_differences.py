@@ -160,7 +160,7 @@ log_gap = _row(
 )  # fmt: skip
 
 log_difference = _row(
-    "log_difference", "x y", "log(x) - log(y).",
+    "log_difference", "x y", "log(x) - log(y): as log_div, but NaN for two negative numbers.",
     lambda x, y, z, g: g / x, lambda x, y, z, g: -g / y,
 )  # fmt: skip
 
