@@ -5,27 +5,36 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def without_garbage_collection(function: F) -> F:
-    """Decorate ``function`` to run with the cyclic collector off.
+@contextmanager
+def garbage_collection_off() -> Iterator[None]:
+    """Run the body of a with statement with the cyclic collector off.
 
     The collector scans young objects after every few hundred allocations, and all objects now and
     then: on a graph of 100,000 nodes that is most of the time.
     """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def without_garbage_collection(function: F) -> F:
+    """Decorate ``function`` to run with the cyclic collector off."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not gc.isenabled():
+        with garbage_collection_off():
             return function(*args, **kwargs)
-        gc.disable()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            gc.enable()
 
     return wrapped  # type: ignore[return-value]

@@ -4,35 +4,37 @@ Here belongs what knows PyTensor: its types, its ops one by one, its linkers and
 that symcomp lacks are made in ``symcomp.ops`` first. Needs ``pip install symcomp[pytensor]``.
 """
 
+from symcomp.core.pause import garbage_collection_off
 from symcomp.pytensor_backend.versions import check_versions
 
 check_versions()
 
-# isort: split
-from symcomp.pytensor_backend import (  # noqa: E402
-    control,
-    indexing,
-    linalg,
-    random,
-    random_vectors,
-    scalar,
-    scan,
-    shape,
-    signal,
-    sparse,
-    splines,
-)
-from symcomp.pytensor_backend.dispatch import translate  # noqa: E402
-from symcomp.pytensor_backend.linker import SymcompLinker  # noqa: E402
-from symcomp.pytensor_backend.mode import (  # noqa: E402
-    SYMCOMP,
-    cfunc,
-    compiled_of,
-    fallbacks,
-    function_of,
-    profiled,
-    register,
-)
+# Modules are no garbage, and a collection scans all objects of PyMC.
+with garbage_collection_off():
+    from symcomp.pytensor_backend import (
+        control,
+        indexing,
+        linalg,
+        random,
+        random_vectors,
+        scalar,
+        scan,
+        shape,
+        signal,
+        sparse,
+        splines,
+    )
+    from symcomp.pytensor_backend.dispatch import translate
+    from symcomp.pytensor_backend.linker import SymcompLinker
+    from symcomp.pytensor_backend.mode import (
+        SYMCOMP,
+        cfunc,
+        compiled_of,
+        fallbacks,
+        function_of,
+        profiled,
+        register,
+    )
 
 register()
 

@@ -14,6 +14,7 @@ from pytensor.scalar.basic import ScalarType
 from symcomp.compile.c_function import CFunction
 from symcomp.compile.callable import Function
 from symcomp.compile.function import function
+from symcomp.core.pause import without_garbage_collection
 from symcomp.core.walk import toposort
 from symcomp.ops.random.state import halved_words_of
 from symcomp.pytensor_backend.dispatch import graph_of, streams, variable_of
@@ -168,6 +169,7 @@ class Compiled:
         """Compile, in a context of its own: translations of inner graphs read it."""
         return copy_context().run(self._compile, with_streams)
 
+    @without_garbage_collection
     def _compile(self, with_streams: bool) -> Function:
         streams.set(with_streams)
         given = [variable_of(v) for v in self._fgraph.inputs]
