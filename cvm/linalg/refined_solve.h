@@ -146,7 +146,7 @@ static double refined_log(struct factored *f, struct room *room)
             lower[at] = i > j ? f->lu[at] : i == j;
             room->upper[at] = i <= j ? f->lu[at] : 0;
         }
-    slice(&room->lower);
+    room->lower.is_sliced = 0;
     reorder(f, n, f->scaled.whole, room->ordered);
     residual(&room->lower, n, room->ordered, room->upper, NULL, room->few, room->errors);
     memcpy(room->change, room->errors, (size_t)(n * n) * sizeof(double));
@@ -224,7 +224,6 @@ static int inverse_form(const struct decomposition *d, struct arena *arena)
     scale_columns(n, 1, row.whole, f.columns, &powers[0]);
     scale_columns(n, 1, y, f.rows, &powers[1]);
     refine(&f, 1, y, 0, few, v, rest);
-    slice(&row);
     residual(&row, 1, &nothing, v, rest, few, &less);
     write_real(stored(d), d->found[0].data, 0, shifted(-less, powers[0] + powers[1]));
     return FOUND;
