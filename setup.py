@@ -50,7 +50,7 @@ def find_extensions() -> list[Extension]:
             libraries=["npyrandom"],
             # Without -fwrapv, which CFLAGS may replace, gcc 12 miscompiles sums of int8.
             extra_compile_args=[
-                "-std=c11", "-fwrapv", "-fvisibility=hidden", *without_debugging()
+                "-std=c11", "-fwrapv", "-fvisibility=hidden", *unless_asked("-g0")
             ],  # fmt: skip
             depends=[
                 *native_files("**/*.h"),
@@ -84,13 +84,13 @@ class BuildInParallel(build_ext):
         super().build_extensions()
 
 
-def without_debugging() -> list[str]:
-    """Return the flags that leave out debug information, unless CFLAGS ask for it.
+def unless_asked(*flags: str) -> list[str]:
+    """Return the flags, without those of a kind (``-O``, ``-g``) that CFLAGS have one of.
 
-    Python's own flags do; it takes a quarter of the compiler's time.
+    Python's own flags ask for debug information, which takes a quarter of the compiler's time.
     """
-    asked = any(flag.startswith("-g") for flag in os.environ.get("CFLAGS", "").split())
-    return [] if asked else ["-g0"]
+    asked = {flag[:2] for flag in os.environ.get("CFLAGS", "").split()}
+    return [flag for flag in flags if flag[:2] not in asked]
 
 
 def prebuilt_kernels() -> Extension:
@@ -115,7 +115,7 @@ def corrected_linalg() -> Extension:
     return Extension(
         "symcomp.ops.linalg._corrected_linalg",
         ["cvm/corrected_linalg.c"],
-        extra_compile_args=["-std=c11", "-fwrapv", "-fvisibility=hidden", "-g0"],
+        extra_compile_args=["-std=c11", "-fwrapv", "-fvisibility=hidden", *unless_asked("-g0")],
         depends=[*native_files("linalg/*.h"), *kernel_headers()],
     )
 
@@ -133,7 +133,9 @@ def printed_extension(module: str, text: str, include_dirs: list[str]) -> Extens
         [path.relative_to(ROOT).as_posix()],
         include_dirs=include_dirs,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-        extra_compile_args=[*driver.VALUE_FLAGS, "-O1", "-ftree-vectorize", "-g0"],
+        extra_compile_args=[
+            *driver.VALUE_FLAGS, *unless_asked("-O1", "-g0"), "-ftree-vectorize"
+        ],  # fmt: skip
         libraries=["m"],
     )
 

@@ -149,7 +149,7 @@ cdef extern from "calls/blas.h":
     gemv_function **gemv_of
     ger_function **ger_of
     int product_level
-    int row_product_level()
+    int symcomp_row_product_level()
 
 cdef extern from "calls/products.h":
     ctypedef struct ProductSpec:

@@ -34,7 +34,7 @@ cdef int find_blas() except -1:
         gemv_of[kind] = <gemv_function *>routine(letter + "gemv")
     ger_of[0] = <ger_function *>routine("sger")
     ger_of[1] = <ger_function *>routine("dger")
-    product_level = row_product_level()
+    product_level = symcomp_row_product_level()
     blas_is_found = True
     return 0
 

@@ -149,10 +149,10 @@ static inline void multiply_row(int type, const Matrix *a, const Matrix *b, char
 {
     const int64_t step = a->transposed ? a->ld : 1;
     if (type == NPY_FLOAT32)
-        row_times_f(product_level, b->rows, b->columns, (float)alpha, (const float *)a->data, step,
+        symcomp_row_times_f(product_level, b->rows, b->columns, (float)alpha, (const float *)a->data, step,
                     (const float *)b->data, b->ld, (float)beta, (float *)z);
     else
-        row_times_d(product_level, b->rows, b->columns, alpha, (const double *)a->data, step,
+        symcomp_row_times_d(product_level, b->rows, b->columns, alpha, (const double *)a->data, step,
                     (const double *)b->data, b->ld, beta, (double *)z);
 }
 
@@ -181,16 +181,16 @@ static void thin_product(int type, const Matrix *a, const Matrix *b, char *z, do
     const int64_t n = a->rows, k = a->columns, m = b->columns;
     const int64_t down = a->transposed ? 1 : a->ld, along = a->transposed ? a->ld : 1;
     if (b->transposed && type == NPY_FLOAT32)
-        thin_transposed_f(product_level, n, k, m, (float)alpha, (const float *)a->data, a->ld,
+        symcomp_thin_transposed_f(product_level, n, k, m, (float)alpha, (const float *)a->data, a->ld,
                           (const float *)b->data, b->ld, (float)beta, (float *)z);
     else if (b->transposed)
-        thin_transposed_d(product_level, n, k, m, alpha, (const double *)a->data, a->ld,
+        symcomp_thin_transposed_d(product_level, n, k, m, alpha, (const double *)a->data, a->ld,
                           (const double *)b->data, b->ld, beta, (double *)z);
     else if (type == NPY_FLOAT32)
-        thin_f(product_level, n, k, m, (float)alpha, (const float *)a->data, down, along,
+        symcomp_thin_f(product_level, n, k, m, (float)alpha, (const float *)a->data, down, along,
                (const float *)b->data, b->ld, (float)beta, (float *)z);
     else
-        thin_d(product_level, n, k, m, alpha, (const double *)a->data, down, along,
+        symcomp_thin_d(product_level, n, k, m, alpha, (const double *)a->data, down, along,
                (const double *)b->data, b->ld, beta, (double *)z);
 }
 
@@ -234,16 +234,16 @@ static void vector_product(int type, const Matrix *x, int across, char *v, blas_
         gemv_of[blas_type(type)](&trans, &rows, &columns, factor_of(by, type, 0), x->data, &ld, v,
                                  &step, factor_of(by, type, 1), z, &one);
     else if (type == NPY_FLOAT32 && across)
-        row_times_f(product_level, k, m, (float)alpha, (const float *)v, step,
+        symcomp_row_times_f(product_level, k, m, (float)alpha, (const float *)v, step,
                     (const float *)x->data, x->ld, (float)beta, (float *)z);
     else if (type == NPY_FLOAT32)
-        times_column_f(product_level, k, m, (float)alpha, (const float *)v,
+        symcomp_times_column_f(product_level, k, m, (float)alpha, (const float *)v,
                        (const float *)x->data, x->ld, (float)beta, (float *)z);
     else if (across)
-        row_times_d(product_level, k, m, alpha, (const double *)v, step, (const double *)x->data,
+        symcomp_row_times_d(product_level, k, m, alpha, (const double *)v, step, (const double *)x->data,
                     x->ld, beta, (double *)z);
     else
-        times_column_d(product_level, k, m, alpha, (const double *)v, (const double *)x->data,
+        symcomp_times_column_d(product_level, k, m, alpha, (const double *)v, (const double *)x->data,
                        x->ld, beta, (double *)z);
 }
 

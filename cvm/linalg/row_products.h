@@ -11,197 +11,34 @@ enum { LARGEST_MATRIX = 4 << 20 };
 /* Levels of what the processor has; 0: neither AVX2 with FMA nor more. */
 enum { AVX2 = 1, AVX512 = 2 };
 
-/* Bytes of a matrix that are used before the next rows are read. */
-enum { LARGEST_SLICE = 1 << 18 };
-
-/* Up to this number of rows of results, as these are loaded and stored again for each slice. */
-enum { FEW_ROWS = 16 };
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-/* Loops are unrolled, because arrays of vectors must stay in registers. */
-#define UNROLL _Pragma("GCC unroll 64")
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
-/* A matrix in rows, `ld` apart. */
-#define SLICE(ld) (LARGEST_SLICE / ((ld) * (int64_t)sizeof(T)) + 1)
-
-#define T float
-#define VECTOR __m512
-#define WIDTH 16
-#define MOST 28
-#define NAME(x) x##_f512
-#define TARGET __attribute__((target("avx512f"), optimize("O3")))
-#define ZERO _mm512_setzero_ps()
-#define ALL _mm512_set1_ps
-#define LOAD _mm512_loadu_ps
-#define MASK __mmask16
-#define MASK_OF(n) ((__mmask16)((1u << (n)) - 1))
-#define SOME(p, mask) _mm512_maskz_loadu_ps(mask, p)
-#define STORE _mm512_storeu_ps
-#define KEEP _mm512_mask_storeu_ps
-#define FMA _mm512_fmadd_ps
-#define MUL _mm512_mul_ps
-#define SUM _mm512_reduce_add_ps
-#include "thin_product.h"
-#include "row_product.h"
-
-#define T double
-#define VECTOR __m512d
-#define WIDTH 8
-#define MOST 28
-#define NAME(x) x##_d512
-#define TARGET __attribute__((target("avx512f"), optimize("O3")))
-#define ZERO _mm512_setzero_pd()
-#define ALL _mm512_set1_pd
-#define LOAD _mm512_loadu_pd
-#define MASK __mmask8
-#define MASK_OF(n) ((__mmask8)((1u << (n)) - 1))
-#define SOME(p, mask) _mm512_maskz_loadu_pd(mask, p)
-#define STORE _mm512_storeu_pd
-#define KEEP _mm512_mask_storeu_pd
-#define FMA _mm512_fmadd_pd
-#define MUL _mm512_mul_pd
-#define SUM _mm512_reduce_add_pd
-#include "thin_product.h"
-#include "row_product.h"
-
-static const int32_t symcomp_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-
-__attribute__((target("avx2,fma"))) static inline float sum_f256(__m256 v)
-{
-    __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
-    return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
-}
-
-__attribute__((target("avx2,fma"))) static inline double sum_d256(__m256d v)
-{
-    __m128d x = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)));
-}
-
-/* Masked writes of these vectors take some processors ten times as long as others: numbers that fill
-   no vector are written by halves. */
-__attribute__((target("avx2,fma"))) static inline void keep_d256(double *p, __m256i mask, __m256d v)
-{
-    int there = _mm256_movemask_pd(_mm256_castsi256_pd(mask));
-    __m128d x = _mm256_castpd256_pd128(v);
-    if (there == 15) {
-        _mm256_storeu_pd(p, v);
-        return;
-    }
-    if (there & 2) {
-        _mm_storeu_pd(p, x);
-        p += 2, there >>= 2, x = _mm256_extractf128_pd(v, 1);
-    }
-    if (there & 1)
-        _mm_store_sd(p, x);
-}
-
-__attribute__((target("avx2,fma"))) static inline void keep_f256(float *p, __m256i mask, __m256 v)
-{
-    int there = _mm256_movemask_ps(_mm256_castsi256_ps(mask));
-    __m128 x = _mm256_castps256_ps128(v);
-    if (there == 255) {
-        _mm256_storeu_ps(p, v);
-        return;
-    }
-    if (there & 8) {
-        _mm_storeu_ps(p, x);
-        p += 4, there >>= 4, x = _mm256_extractf128_ps(v, 1);
-    }
-    if (there & 2) {
-        _mm_storel_pi((__m64 *)p, x);
-        p += 2, there >>= 2, x = _mm_movehl_ps(x, x);
-    }
-    if (there & 1)
-        _mm_store_ss(p, x);
-}
-
-#define T float
-#define VECTOR __m256
-#define WIDTH 8
-#define MOST 12
-#define NAME(x) x##_f256
-#define TARGET __attribute__((target("avx2,fma"), optimize("O3")))
-#define ZERO _mm256_setzero_ps()
-#define ALL _mm256_set1_ps
-#define LOAD _mm256_loadu_ps
-#define MASK __m256i
-#define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - (n)))
-#define SOME(p, mask) _mm256_maskload_ps(p, mask)
-#define STORE _mm256_storeu_ps
-#define KEEP keep_f256
-#define FMA _mm256_fmadd_ps
-#define MUL _mm256_mul_ps
-#define SUM sum_f256
-#include "thin_product.h"
-#include "row_product.h"
-
-#define T double
-#define VECTOR __m256d
-#define WIDTH 4
-#define MOST 12
-#define NAME(x) x##_d256
-#define TARGET __attribute__((target("avx2,fma"), optimize("O3")))
-#define ZERO _mm256_setzero_pd()
-#define ALL _mm256_set1_pd
-#define LOAD _mm256_loadu_pd
-#define MASK __m256i
-#define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - 2 * (n)))
-#define SOME(p, mask) _mm256_maskload_pd(p, mask)
-#define STORE _mm256_storeu_pd
-#define KEEP keep_d256
-#define FMA _mm256_fmadd_pd
-#define MUL _mm256_mul_pd
-#define SUM sum_d256
-#include "thin_product.h"
-#include "row_product.h"
-
-static inline int row_product_level(void)
-{
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f"))
-        return AVX512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? AVX2 : 0;
-}
-
-#define FOR(s, name) (level == AVX512 ? name##_##s##512 : name##_##s##256)
+/* The functions below are visible outside of the module: tests call them at each level. */
+#if defined(__GNUC__)
+#define VISIBLE __attribute__((visibility("default")))
 #else
-static inline int row_product_level(void)
-{
-    return 0;
-}
-
-#define FOR(s, name) (void)
+#define VISIBLE
 #endif
 
-/* The functions of the level, for floats (f) and doubles (d); none at level 0. */
-#define CHOICES(T, s)                                                                              \
-    static inline void row_times_##s(int level, int64_t k, int64_t m, T alpha, const T *x,         \
-                                     int64_t step, const T *w, int64_t ld, T beta, T *z)           \
-    {                                                                                              \
-        FOR(s, row_times)(k, m, alpha, x, step, w, ld, beta, z);                                   \
-    }                                                                                              \
-    static inline void times_column_##s(int level, int64_t k, int64_t m, T alpha, const T *x,      \
-                                        const T *w, int64_t ld, T beta, T *z)                      \
-    {                                                                                              \
-        FOR(s, times_column)(k, m, alpha, x, w, ld, beta, z);                                      \
-    }                                                                                              \
-    static inline void thin_##s(int level, int64_t n, int64_t k, int64_t m, T alpha, const T *a,   \
-                                int64_t down, int64_t along, const T *b, int64_t ld, T beta, T *z) \
-    {                                                                                              \
-        FOR(s, thin)(n, k, m, alpha, a, down, along, b, ld, beta, z);                              \
-    }                                                                                              \
-    static inline void thin_transposed_##s(int level, int64_t n, int64_t k, int64_t m, T alpha,    \
-                                           const T *a, int64_t lda, const T *w, int64_t ld,        \
-                                           T beta, T *z)                                           \
-    {                                                                                              \
-        FOR(s, thin_transposed)(n, k, m, alpha, a, lda, w, ld, beta, z);                           \
-    }
-CHOICES(float, f)
-CHOICES(double, d)
-#undef CHOICES
-#undef FOR
+/* The highest level of this processor. */
+VISIBLE int symcomp_row_product_level(void);
+
+/* For floats (f) and doubles (d), with the code of a level above 0:
+   z <- beta z + alpha x w, for a row x of numbers ``step`` apart and w of k rows and m columns;
+   z <- beta z + alpha w x, for a column x and w of m rows and k columns;
+   z <- beta z + alpha a b, for a of n rows and k columns, its numbers ``down`` and ``along`` apart;
+   z <- beta z + alpha a w', for w of m rows.
+   Matrices lie in rows, ``ld`` apart; z may be anything where beta is 0. */
+#define DECLARE(T, s)                                                                              \
+    VISIBLE void symcomp_row_times_##s(int level, int64_t k, int64_t m, T alpha, const T *x,       \
+                                       int64_t step, const T *w, int64_t ld, T beta, T *z);        \
+    VISIBLE void symcomp_times_column_##s(int level, int64_t k, int64_t m, T alpha, const T *x,    \
+                                          const T *w, int64_t ld, T beta, T *z);                   \
+    VISIBLE void symcomp_thin_##s(int level, int64_t n, int64_t k, int64_t m, T alpha, const T *a, \
+                                  int64_t down, int64_t along, const T *b, int64_t ld, T beta,     \
+                                  T *z);                                                           \
+    VISIBLE void symcomp_thin_transposed_##s(int level, int64_t n, int64_t k, int64_t m, T alpha,  \
+                                             const T *a, int64_t lda, const T *w, int64_t ld,      \
+                                             T beta, T *z);
+DECLARE(float, f)
+DECLARE(double, d)
+#undef DECLARE
 #endif

@@ -3,8 +3,6 @@ level that the processor has.
 """
 
 import ctypes
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,42 +11,14 @@ from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.cvm import machine
 
-HEADERS = Path(__file__).resolve().parents[2] / "cvm" / "linalg"
-SOURCE = """
-#include "row_products.h"
-int level(void) { return row_product_level(); }
-#define EXPORT(T, s) \\
-    void row_##s(int level, int64_t k, int64_t m, T alpha, const T *x, int64_t step, const T *w, \\
-                 int64_t ld, T beta, T *z) \\
-    { row_times_##s(level, k, m, alpha, x, step, w, ld, beta, z); } \\
-    void column_##s(int level, int64_t k, int64_t m, T alpha, const T *x, const T *w, int64_t ld, \\
-                    T beta, T *z) \\
-    { times_column_##s(level, k, m, alpha, x, w, ld, beta, z); } \\
-    void few_##s(int level, int64_t n, int64_t k, int64_t m, T alpha, const T *a, int64_t down, \\
-                 int64_t along, const T *b, int64_t ld, T beta, T *z) \\
-    { thin_##s(level, n, k, m, alpha, a, down, along, b, ld, beta, z); } \\
-    void dots_##s(int level, int64_t n, int64_t k, int64_t m, T alpha, const T *a, int64_t lda, \\
-                  const T *w, int64_t ld, T beta, T *z) \\
-    { thin_transposed_##s(level, n, k, m, alpha, a, lda, w, ld, beta, z); }
-EXPORT(float, f)
-EXPORT(double, d)
-"""
 KINDS = {"f": (np.float32, ctypes.c_float, 1e-5), "d": (np.float64, ctypes.c_double, 1e-13)}
 LENGTHS = st.one_of(st.integers(0, 20), st.sampled_from([31, 32, 33, 47, 64, 65, 100]))
+LIBRARY = ctypes.CDLL(machine.__file__)
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("products")
-    (folder / "products.c").write_text(SOURCE)
-    command = ["gcc", "-O1", "-Wall", "-Werror", "-Wno-unknown-pragmas", "-shared", "-fPIC"]
-    command += [f"-I{HEADERS}", "products.c", "-o", "products.so"]
-    subprocess.run(command, cwd=folder, check=True)
-    return ctypes.CDLL(str(folder / "products.so"))
-
-
-def call(library, name, kind, *arguments):
+def call(name, kind, *arguments):
     """Call ``name`` with numbers, and arrays by their addresses."""
     real = KINDS[kind][1]
     converted = [
@@ -56,7 +26,7 @@ def call(library, name, kind, *arguments):
         else real(x) if isinstance(x, float) else ctypes.c_int64(x)
         for x in arguments
     ]  # fmt: skip
-    getattr(library, f"{name}_{kind}")(*converted)
+    getattr(LIBRARY, f"symcomp_{name}_{kind}")(*converted)
 
 
 @settings(deadline=None, max_examples=60)
@@ -64,24 +34,24 @@ def call(library, name, kind, *arguments):
     kind=st.sampled_from("fd"), n=LENGTHS, k=LENGTHS, m=LENGTHS, beta=st.sampled_from([0.0, -0.5]),
     gap=st.integers(0, 3), seed=st.integers(0, 99),
 )  # fmt: skip
-def test_products(library, kind, n, k, m, beta, gap, seed):
+def test_products(kind, n, k, m, beta, gap, seed):
     rng = np.random.default_rng(seed)
     dtype, _, tolerance = KINDS[kind]
     a, b = (rng.normal(size=s).astype(dtype) for s in ((n, k + gap), (k, m + gap)))
     w = np.ascontiguousarray(rng.normal(size=(m, k + gap)).astype(dtype))
     start = rng.normal(size=(n, m)).astype(dtype) if beta else np.full((n, m), np.nan, dtype)
-    for level in range(1, library.level() + 1):
+    for level in range(1, LIBRARY.symcomp_row_product_level() + 1):
         products = {
-            "few": (a[:, :k] @ b[:, :m], (a, a.shape[1], 1, b, b.shape[1])),
-            "dots": (a[:, :k] @ w[:, :k].T, (a, a.shape[1], w, w.shape[1])),
+            "thin": (a[:, :k] @ b[:, :m], (a, a.shape[1], 1, b, b.shape[1])),
+            "thin_transposed": (a[:, :k] @ w[:, :k].T, (a, a.shape[1], w, w.shape[1])),
         }
         column_major = np.asfortranarray(a[:, :k])
-        products["few transposed"] = (
+        products["thin by columns"] = (
             a[:, :k] @ b[:, :m], (column_major, 1, n, b, b.shape[1])
         )  # fmt: skip
         for name, (product, arguments) in products.items():
             z = start.copy()
-            call(library, name.split()[0], kind, level, n, k, m, 1.5, *arguments, beta, z)
+            call(name.split()[0], kind, level, n, k, m, 1.5, *arguments, beta, z)
             wanted = 1.5 * product + (beta * start if beta else 0)
             np.testing.assert_allclose(z, wanted, rtol=tolerance, atol=10 * tolerance)
 
@@ -91,18 +61,18 @@ def test_products(library, kind, n, k, m, beta, gap, seed):
     kind=st.sampled_from("fd"), k=LENGTHS, m=st.one_of(LENGTHS, st.integers(200, 900)),
     beta=st.sampled_from([0.0, -0.5]), step=st.integers(1, 3), seed=st.integers(0, 99),
 )  # fmt: skip
-def test_products_with_vectors(library, kind, k, m, beta, step, seed):
+def test_products_with_vectors(kind, k, m, beta, step, seed):
     rng = np.random.default_rng(seed)
     dtype, _, tolerance = KINDS[kind]
     b, w, x = (rng.normal(size=s).astype(dtype) for s in ((k, m + 2), (m, k + 1), k * step))
     start = rng.normal(size=m).astype(dtype) if beta else np.full(m, np.nan, dtype)
-    for level in range(1, library.level() + 1):
+    for level in range(1, LIBRARY.symcomp_row_product_level() + 1):
         z = start.copy()
-        call(library, "row", kind, level, k, m, 1.5, x, step, b, m + 2, beta, z)
+        call("row_times", kind, level, k, m, 1.5, x, step, b, m + 2, beta, z)
         wanted = 1.5 * (x[::step] @ b[:, :m]) + (beta * start if beta else 0)
         np.testing.assert_allclose(z, wanted, rtol=tolerance, atol=10 * tolerance)
         z = start.copy()
-        call(library, "column", kind, level, k, m, 1.5, x, w, k + 1, beta, z)
+        call("times_column", kind, level, k, m, 1.5, x, w, k + 1, beta, z)
         wanted = 1.5 * (w[:, :k] @ x[:k]) + (beta * start if beta else 0)
         np.testing.assert_allclose(z, wanted, rtol=tolerance, atol=10 * tolerance)
 
