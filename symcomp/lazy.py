@@ -79,7 +79,7 @@ def lazy_names(
     own.
 
     ``elsewhere`` names modules to search for names that the package lacks; ``packages`` are
-    subpackages, imported on first use.
+    its modules and subpackages, each imported on first use.
     """
     refuse = no_such_name(package, names, elsewhere)
 

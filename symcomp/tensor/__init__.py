@@ -61,9 +61,12 @@ abs = abs_  # noqa: F405
 ravel = flatten  # noqa: F405
 Tensor = TensorType
 
+# Modules that are imported one by one, each when it is first used.
+_MODULES = (
+    "fft", "inplace", "linalg", "nlinalg", "random", "shared_randomstreams", "signal", "slinalg",
+)  # fmt: skip
 _DEFERRED = (
-    "fft", "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient",
-    "random", "Rop", "shared_randomstreams", "signal", "slinalg", "verify_grad",
+    *_MODULES, "grad", "hessian", "jacobian", "Lop", "NumericGradient", "Rop", "verify_grad",
 )  # fmt: skip
 # Namespaces searched for names that are not defined here.
 _NAMESPACES = tuple(
@@ -77,5 +80,5 @@ if TYPE_CHECKING:
     from symcomp.tensor.deferred_names import *
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__, _DEFERRED, "symcomp.tensor.deferred_names", _NAMESPACES
+        __name__, _DEFERRED, "symcomp.tensor.deferred_names", _NAMESPACES, _MODULES
     )
