@@ -20,14 +20,14 @@ from symcomp.compile.callable import Function
 from symcomp.core.pause import without_garbage_collection
 from symcomp.pytensor_backend.linker import Compiled, SymcompLinker
 
-#: Left out: fusion, which symcomp does itself; a rewrite that reads the lower triangle where
-#: ``solve(assume_a="pos", lower=False)`` reads the upper one (wrong numbers in PyTensor 3.3);
-#: factors made apart from the systems that are solved with them.
+#: Left out: fusion and all rewrites of loops, which symcomp does itself; a rewrite that reads the
+#: lower triangle where ``solve(assume_a="pos", lower=False)`` reads the upper one (wrong numbers in
+#: PyTensor 3.3); factors made apart from the systems that are solved with them.
 EXCLUDED = (
     "fusion",
+    "scan",
     "psd_solve_to_chol_solve",
     "reuse_decomposition_multiple_solves",
-    "scan_split_non_sequence_decomposition_and_solve",
 )
 
 
@@ -89,7 +89,7 @@ class Query(RewriteDatabaseQuery):
 
 
 QUERY = Query(
-    RewriteDatabaseQuery(include=["fast_run", "scan_save_mem_no_prealloc"], exclude=list(EXCLUDED))
+    RewriteDatabaseQuery(include=["fast_run"], exclude=list(EXCLUDED))
 )
 SYMCOMP = Mode(SymcompLinker(), QUERY)
 
