@@ -6,6 +6,21 @@ cdef enum:
     FEW_INPUTS = 32
     # The number of results there.
     FEW_RESULTS = 32
+    # In place of the number of arguments: a call takes the stored values.
+    STORED = -1
+
+
+cdef extern from "Python.h":
+    ctypedef object (*vectorcallfunc)(object, PyObject *const *, size_t, PyObject *)
+    ctypedef object (*ternaryfunc)(object, object, object)
+    ctypedef struct TypeSlots "PyTypeObject":
+        ternaryfunc tp_call
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+    const unsigned long Py_TPFLAGS_HAVE_VECTORCALL
+    TypeSlots *Py_TYPE(object)
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+    PyObject **PySequence_Fast_ITEMS(object)
 
 
 cdef struct Accepted:
@@ -129,6 +144,7 @@ cdef class Caller:
         In force during calls.
     """
 
+    cdef vectorcallfunc _vectorcall
     cdef public bint trust_input
     cdef public object profile
     cdef public object _machine
@@ -154,6 +170,8 @@ cdef class Caller:
         Calls calls=None, BlasLimit blas_limit=None
     ):
         cdef int i
+        self._vectorcall = call_by_vector
+        use_vectors(Py_TYPE(self))
         explicit = [i for i, spec in enumerate(inputs) if not spec.implicit]
         self._machine, self.trust_input, self.profile = machine, trust_input, profile
         self._native = machine if type(machine) is NativeMachine else None
@@ -196,29 +214,36 @@ cdef class Caller:
         PyMem_Free(self._kinds)
 
     def __call__(self, *args, **kwargs):
+        return self._answer(PySequence_Fast_ITEMS(args), len(args), kwargs)
+
+    cdef object _answer(self, PyObject *const *args, Py_ssize_t n, dict kwargs):
+        """Run with n arguments; return the outputs as the user wants them."""
         cdef list results
         subset = None
         if kwargs:
             subset = kwargs.pop("output_subset", None)
         if self._is_bare and subset is None and self._calls is None:
-            return self._call(args, kwargs, True)
-        results = self._call(args, kwargs, False) if self._calls is None else self._timed(args, kwargs)
+            return self._call(args, n, kwargs, True)
+        results = self._counted(args, n, kwargs)
         if subset is None and self._single:
             return results[0]
         if subset is None and self._listed:
             return results
         return self._shape(results, subset)
 
-    cdef list _timed(self, tuple args, dict kwargs):
-        """``_call``, counted, and timed if it is its turn."""
-        cdef int kind = self._calls.next()
+    cdef list _counted(self, PyObject *const *args, Py_ssize_t n, dict kwargs):
+        """``_call``, counted if there is a profile, and timed if it is its turn."""
+        cdef int kind
         cdef int64_t began
         cdef list results
+        if self._calls is None:
+            return self._call(args, n, kwargs, False)
+        kind = self._calls.next()
         if kind == UNTIMED:
-            return self._call(args, kwargs, False)
+            return self._call(args, n, kwargs, False)
         began = nanoseconds()
         self._is_timed, self._timing = kind == TIMED_CALLS, 0
-        results = self._call(args, kwargs, False)
+        results = self._call(args, n, kwargs, False)
         self._calls.add(kind, began, self._timing)
         return results
 
@@ -227,7 +252,7 @@ cdef class Caller:
         cdef list results = []
         cdef Py_ssize_t k
         for k in range(n_calls):
-            results = self._call(None, None, False) if self._calls is None else self._timed(None, None)
+            results = self._counted(NULL, STORED, None)
             # Give Ctrl-C and other threads their turn, as loops of Python do.
             PyErr_CheckSignals()
             if k % CALLS_IN_A_ROW == 0:
@@ -235,39 +260,39 @@ cdef class Caller:
                     pass
         return results
 
-    cdef object _call(self, tuple args, dict kwargs, bint bare):
-        """Run with these arguments (None: with the stored values); set the updated values.
+    cdef object _call(self, PyObject *const *args, Py_ssize_t n, dict kwargs, bint bare):
+        """Run with n arguments, or with the stored values; set the updated values.
 
         Returns the list of outputs; with ``bare`` the only output.
         """
         cdef PyObject *few[FEW_INPUTS]
         cdef PyObject **given = few
         cdef list held = None
-        cdef Py_ssize_t k, n = 0 if args is None else len(args)
+        cdef Py_ssize_t k
         cdef int i
         # The usual call: arrays that need no conversion, and no other thread writes over the stored
         # values.
         if self._native is None or self._n_inputs > FEW_INPUTS or kwargs or (
-            args is not None and n != self._n_explicit
+            n != STORED and n != self._n_explicit
         ):
-            return self._call_with(self._collect(args, kwargs), bare)
+            return self._call_with(self._collect(args, n, kwargs), bare)
         for k in range(n):
-            if not (self.trust_input or fits(&self._kinds[self._explicit_inputs[k]], args[k])):
-                held = list(args) if held is None else held
+            if not (self.trust_input or fits(&self._kinds[self._explicit_inputs[k]], <object>args[k])):
+                held = [<object>args[i] for i in range(n)] if held is None else held
                 # Python code may run here.
-                held[k] = self._accepted(self._explicit_inputs[k], args[k])
+                held[k] = self._accepted(self._explicit_inputs[k], <object>args[k])
         if any_taken(self._cells):
-            return self._call_with(self._collect(args, kwargs), bare)
+            return self._call_with(self._collect(args, n, kwargs), bare)
         for i in range(self._n_cells):
             given[i] = <PyObject *>(<Cell>self._cells[i]).value
         for i in range(self._n_cells, self._n_inputs):
             given[i] = <PyObject *>None
         for k in range(n):
-            given[self._explicit_inputs[k]] = <PyObject *>(args[k] if held is None else held[k])
-        if args is not None:
+            given[self._explicit_inputs[k]] = args[k] if held is None else <PyObject *>held[k]
+        if n != STORED:
             for i in range(self._n_overwritten):
                 if not may_be_overwritten(self._overwritten_inputs[i], given, self._n_cells):
-                    return self._call_with(self._collect(args, kwargs), bare)
+                    return self._call_with(self._collect(args, n, kwargs), bare)
         return self._run(given, bare)
 
     cdef object _call_with(self, list values, bint bare):
@@ -409,19 +434,18 @@ cdef class Caller:
                 values[i] = settled(<Cell>self._cells[i])
         return values
 
-    cdef list _collect(self, tuple args, dict kwargs):
-        """Return the values of all inputs, those of calls checked; all stored ones if args is None."""
+    cdef list _collect(self, PyObject *const *args, Py_ssize_t n, dict kwargs):
+        """Return the values of all inputs, those of n arguments checked; or all stored ones."""
         cdef list values = self._stored()
-        cdef Py_ssize_t k, n
+        cdef Py_ssize_t k
         cdef int i
-        if args is None:
+        if n == STORED:
             return values
-        n = len(args)
         for k in range(min(n, self._n_explicit)):
-            i = self._explicit_inputs[k]
-            values[i] = args[k] if self.trust_input else self._accepted(i, args[k])
+            i, value = self._explicit_inputs[k], <object>args[k]
+            values[i] = value if self.trust_input else self._accepted(i, value)
         if n != self._n_explicit or kwargs:
-            self._complete(values, n, kwargs)
+            self._complete(values, n, kwargs or {})
         if self._n_overwritten:
             self._separate(values)
         return values
@@ -436,3 +460,38 @@ cdef class Caller:
             if fits(kind, array):
                 return array
         return self._check(i, value)
+
+
+# -- calls without a tuple and a dict of the arguments
+
+cdef object call_by_vector(object caller, PyObject *const *args, size_t flags, PyObject *names):
+    """Call with arguments that lie side by side; the last of them have the ``names``."""
+    cdef Py_ssize_t k, n = PyVectorcall_NARGS(flags)
+    cdef ternaryfunc call = Py_TYPE(caller).tp_call
+    if names == NULL and call == (<TypeSlots *>Caller).tp_call:
+        return (<Caller>caller)._answer(args, n, None)
+    # Names, or a class whose ``__call__`` was replaced.
+    positional = tuple([<object>args[k] for k in range(n)])
+    by_name = {}
+    if names != NULL:
+        by_name = {name: <object>args[n + k] for k, name in enumerate(<tuple>names)}
+    return call(caller, positional, by_name)
+
+
+cdef void use_vectors(TypeSlots *kind) noexcept:
+    """Let the interpreter call the instances of a class by ``call_by_vector``.
+
+    Classes that replace ``__call__`` do not; Python 3.11 lets no class of Python inherit it.
+    """
+    if kind.tp_call == (<TypeSlots *>Caller).tp_call:
+        kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
+
+
+cdef void tell_offset() noexcept:
+    """Tell the interpreter where instances have the address of ``call_by_vector``."""
+    cdef Caller sample = Caller.__new__(Caller)
+    cdef char *address = <char *>&sample._vectorcall
+    (<TypeSlots *>Caller).tp_vectorcall_offset = address - <char *><PyObject *>sample
+
+
+tell_offset()

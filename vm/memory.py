@@ -232,7 +232,7 @@ class MemoryReport:
         The bytes of each piece of memory, those of results too.
     allocated : int or None
         The bytes that a call allocates natively: the arenas and arrays of the plan that is kept for
-        these shapes. None: there is none yet; it is made by a call.
+        these shapes. None: no plan is kept for them; a call makes it, and runs it meanwhile.
     """
 
     inputs: int
@@ -254,11 +254,7 @@ class MemoryReport:
             f"internal, as planned        {self.planned:>14,} bytes in {len(self.buffers)} buffers",
             f"peak, without a plan        {self.unplanned_peak:>14,} bytes",
             f"peak, as planned            {self.peak:>14,} bytes",
-            *(
-                []
-                if self.allocated is None
-                else [f"allocated by a call         {self.allocated:>14,} bytes"]
-            ),
+            "allocated by a call         " + self._allocation(),
             "         bytes   born   dies  buffer  value",
         ]
         largest = sorted(self.values, key=lambda v: (-v.bytes, v.slot))[:n]
@@ -273,6 +269,11 @@ class MemoryReport:
         if len(self.values) > n:
             lines.append(f"... and {len(self.values) - n} smaller values")
         return "\n".join(lines)
+
+    def _allocation(self) -> str:
+        if self.allocated is None:
+            return f"{'not known':>14}: no plan is kept for these shapes"
+        return f"{self.allocated:>14,} bytes"
 
     def __str__(self) -> str:
         return self.text()

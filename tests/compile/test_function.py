@@ -6,6 +6,7 @@ import io
 import pickle
 import threading
 from collections import OrderedDict
+from functools import partial
 
 import numpy as np
 import pytest
@@ -59,6 +60,32 @@ def test_calls_by_position_and_name():
     )
     with pytest.raises(TypeError, match="unknown argument 't'"):
         twins(1.0, t=2.0)
+
+
+def test_calls_of_all_kinds_are_alike():
+    x, y = T.dvectors("x", "y")
+    f = symcomp.function([x, symcomp.In(y, value=np.ones(2))], [x + y])
+    a, b = np.array([1.0, 2.0]), np.array([5.0, 7.0])
+    assert np.array_equal(partial(f, a)(y=b), [a + b])
+    assert np.array_equal(f.__call__(a, y=b), [a + b])
+    assert np.array_equal([*map(f, [a], [b])], [[a + b]])
+    assert np.array_equal(f(*[a], y=b), [a + b])
+    with pytest.raises(TypeError, match="argument 1"):
+        f(a, "wrong")
+
+    class Doubled(type(f)):
+        def __call__(self, *args, **kwargs):
+            return [2 * z for z in super().__call__(*args, **kwargs)]
+
+    class Derived(type(f)):
+        pass
+
+    assert np.array_equal(Doubled(f.maker)(a), [2 * (a + 1)])
+    assert np.array_equal(Doubled(f.maker)(a, y=b), [2 * (a + b)])
+    derived = Derived(f.maker)
+    assert np.array_equal(derived(a, b), [a + b])
+    Derived.__call__ = lambda self, *args, **kwargs: (args, kwargs)
+    assert derived(1) == ((1,), {}) and derived(1, y=2) == ((1,), {"y": 2})
 
 
 def test_conversion_of_arguments():

@@ -112,11 +112,13 @@ def test_a_plan_allocates_what_it_tells(updates, excluded):
         f = _network("cvm", updates, *excluded)
     value = np.zeros((200, 200))
     assert f.memory_report(value).allocated is None
+    assert "not known: no plan is kept" in f.memory_report(value).text()
     f(value)
+    expected = f.memory_report(value).allocated
     f(value)
     f.free()
-    expected = f.memory_report(value).allocated
-    assert "allocated by a call" in f.memory_report(value).text()
+    assert f.memory_report((200, 200)).allocated == expected
+    assert f"allocated by a call         {expected:>14,} bytes" in f.memory_report(value).text()
     assert abs(_allocated(f, value) - expected) < 2000
     assert f.memory_report(np.zeros((3, 200))).allocated is None
     if not excluded:
