@@ -32,8 +32,11 @@ def toposort(
         If the graph has a cycle.
     """
 
-    def parents(node: Apply) -> list[Apply]:
-        found = [v.owner for v in node.inputs if v.owner is not None and v not in blocked]
+    def parents(node: Apply) -> list[Apply | None]:
+        if blocked:
+            found = [v.owner for v in node.inputs if v not in blocked]
+        else:
+            found = [v.owner for v in node.inputs]
         if after is not None:
             found += after.get(node, ())
         found.reverse()
@@ -51,6 +54,8 @@ def toposort(
             node, rest = stack[-1]
             while rest:
                 parent = rest.pop()
+                if parent is None:
+                    continue
                 state = done.get(parent)
                 if state is None:
                     done[parent] = False

@@ -40,6 +40,7 @@ def key_of(source):
 def forget():
     """As a new process begins."""
     driver._libraries.clear()
+    driver._room.clear()
 
 
 def count_builds(monkeypatch):
@@ -119,12 +120,30 @@ def test_least_recently_used_are_removed(directory, monkeypatch):
     assert left == {key_of(s) for s in (sources[0], sources[5], SOURCE)}
 
 
+def test_the_directory_is_read_now_and_then(directory, monkeypatch):
+    """Not for each compilation, but before much more than the limit can be there."""
+    answer()
+    size = driver.entries()[0].size
+    looks = []
+    shrink = driver._shrink
+    monkeypatch.setattr(driver, "_shrink", lambda *given: looks.append(given) or shrink(*given))
+    monkeypatch.setattr(driver, "MEBIBYTE", size)
+    forget()
+    with config.change_flags(compiledir_size=10):
+        for n in range(16):
+            answer(SOURCE.replace("42", str(n)))
+        # After half of the free part: with 2, 7, 9 and 10 entries; in a full one, each time.
+        assert len(looks) == 4 + 7
+        assert len(driver.entries()) == 10
+
+
 def test_what_killed_writers_left_is_removed(directory):
     answer()
     old, new = (directory / f"new-{'0' * 64}-{name}" for name in ("old", "young"))
     old.write_bytes(b"half")
     new.write_bytes(b"half")
     os.utime(old, (time.time() - 2 * driver.STALE,) * 2)
+    forget()
     answer(SOURCE.replace("42", "44"))
     assert not old.exists() and new.exists()
 

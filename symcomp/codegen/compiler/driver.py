@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -82,6 +82,9 @@ _libraries: dict[tuple[Path | None, str], ctypes.CDLL] = {}
 # Compilations in progress in this process, by directory and key.
 _building: dict[tuple[Path | None, str], Future[ctypes.CDLL]] = {}
 _broken: set[str] = set()
+# The limit of a directory, and how many bytes this process may add before it looks at all files
+# again: with ten thousands of them that takes longer than a short file's compilation.
+_room: dict[Path, tuple[int, float]] = {}
 # Directories in which no result can be kept, and the reason.
 _given_up: dict[Path | None, str] = {}
 
@@ -251,7 +254,7 @@ def _compile(how: Target, source_of: Mapping[str, str]) -> bool:
         _warn_once(f"{_given_up[place]}. Until then every process compiles its kernels again.")
     elif place is not None:
         with suppress(OSError):  # the file may belong to another user, or be read-only
-            _shrink(place, source_of)
+            _keep_to_limit(place, source_of)
     return True
 
 
@@ -427,16 +430,17 @@ def entries() -> list[Entry]:
 def _files(directory: Path) -> list[Entry]:
     """Return the results, and the files of writers that are at work or were killed."""
     found = []
-    with suppress(FileNotFoundError):  # another process removed the directory
-        for path in directory.iterdir():
-            if not (ENTRY.fullmatch(path.name) or NEW_ENTRY.fullmatch(path.name)):
+    # Another process may remove the directory.
+    with suppress(FileNotFoundError), os.scandir(directory) as files:
+        for file in files:
+            if not (ENTRY.fullmatch(file.name) or NEW_ENTRY.fullmatch(file.name)):
                 continue
             try:
-                status = path.lstat()
+                status = file.stat(follow_symlinks=False)
             except OSError:
                 continue  # another process removed it
             if stat.S_ISREG(status.st_mode):
-                found.append(Entry(path, status.st_size, status.st_mtime))
+                found.append(Entry(Path(file.path), status.st_size, status.st_mtime))
     return sorted(found, key=lambda entry: entry.used)
 
 
@@ -538,11 +542,21 @@ def _made(how: Target, directory: Path | None, key: str, source: str) -> ctypes.
     return make_in(None if directory is None else str(directory), key, make)
 
 
-def _shrink(directory: Path, new: Container[str]) -> None:
-    """Remove files of killed writers and the least recently used results, until the rest, with new
-    ones and those being written, has the allowed size.
-    """
+def _keep_to_limit(directory: Path, new: Collection[str]) -> None:
+    """Count the bytes of new results; when this process has added as many as it may, shrink."""
     limit = config.compiledir_size * MEBIBYTE
+    known, room = _room.get(directory, (limit, 0))
+    room -= sum((directory / f"{key}.so").stat().st_size for key in new)
+    if room < 0 or known != limit:
+        # Others write there, too. A full directory has a little more than the limit between looks.
+        room = max(limit - _shrink(directory, new, limit), limit / 32) / 2
+    _room[directory] = limit, room
+
+
+def _shrink(directory: Path, new: Container[str], limit: int) -> int:
+    """Remove files of killed writers and the least recently used results, until the rest, with new
+    ones and those being written, has the allowed size; return this size.
+    """
     now = time.time()
     kept = []
     for file in _files(directory):
@@ -555,7 +569,8 @@ def _shrink(directory: Path, new: Container[str]) -> None:
     total = sum(file.size for _, file in kept)
     for is_entry, file in sorted(kept, key=lambda one: one[0]):  # results last
         if total <= limit:
-            return
+            break
         if file.path.stem not in new if is_entry else writer_is_gone(file.path.name):
             file.path.unlink(missing_ok=True)
             total -= file.size
+    return total
