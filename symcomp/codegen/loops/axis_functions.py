@@ -331,7 +331,8 @@ class _Writer:
         total = self.sum(self("exp_of_sum", x, self("neg", top)), axes)
         total = self("maximum", total, self.number(1, x))
         p = self("true_div", self("exp_of_sum", x, self("neg", top)), total)
-        gap = self("sub", x, y)
+        # Elements masked in both, with -inf, are equal, and do not count.
+        gap = self("switch", self("eq", x, y), self.number(0, x), self("sub", x, y))
         h = self.subtract_weighted_mean(SubtractWeightedMean(axes), gap, p)
         series = self.number(EXCESS_SERIES[-1], h)
         for c in EXCESS_SERIES[-2::-1]:

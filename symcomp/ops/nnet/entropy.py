@@ -56,7 +56,7 @@ class NegativeEntropy(AxisReduction):
 class Divergence(AxisReduction):
     """z = sum_i p_i log(p_i / q_i) over ``axes``, where p is the softmax of x and q that of y:
     the divergence of Kullback and Leibler, with all digits and never negative where p and q are
-    nearly equal; 0 if there are no elements.
+    nearly equal; 0 if there are no elements. Elements without weight in both do not count.
     """
 
     axes: Axes
@@ -74,7 +74,7 @@ class Divergence(AxisReduction):
         """Return p_i (log(p_i / q_i) - z), and q_i - p_i."""
         x, y = inputs
         p, q = (even_weights(v, self.axes) for v in (x, y))
-        gap = SubtractWeightedMean(self.axes)(x - y, p)
+        gap = SubtractWeightedMean(self.axes)(switch(eq(x, y), 0, x - y), p)
         logarithm = gap + expand_dims(z, self.axes)
         return p * gap, switch(lt(logarithm, -0.5), q - p, p * expm1(-logarithm))
 
@@ -85,7 +85,7 @@ def _divergence(x: Any, y: Any) -> Any:
     """
     (top, d, terms, log), (other, _, _, other_log) = map(log_total_of_lines, (x, y))
     total = terms.sum(axis=-1, keepdims=True)
-    p, gap = terms / total, x - y
+    p, gap = terms / total, np.where(x == y, 0, x - y)
     h = centred(gap, p)
     series = np.polynomial.polynomial.polyval(h, EXCESS_SERIES)
     near, far = p * (series * h * h), np.exp(d - h) / total - p + p * h
