@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
@@ -34,21 +36,26 @@ BOUNDED = SIGNS | frozenset("sigmoid tanh sin cos erf erfc sech_squared share nd
 
 
 class Factors:
-    """A product: its factors, its divisors, and a number."""
+    """A product: its factors, its divisors, a number, and the variables whose shapes were filled
+    with numbers, as in gradients of sums.
+    """
 
     def __init__(self, out: Any) -> None:
         self.number = 1.0
         self.above: list[Any] = []
         self.below: list[Any] = []
+        self._fills: list[Any] = []
         self._type = out.dtype, out.type.broadcastable
         self._squared: set[Any] = set()
         pending = [(out, 1)]
         while pending and len(pending) + self.count <= MOST_FACTORS:
             x, e = pending.pop()
             inner = elementwise(x, *PARTS)
-            value = number(x)
+            filled = elementwise(x, "second") if x is not out and self._is_open(x) else None
+            value = number(x if filled is None else filled.inputs[1])
             if value is not None and 1 / LARGE < abs(value) < LARGE:
                 self.number *= value**e
+                self._fills += [] if filled is None else [filled.inputs[0]]
             elif inner is not None and (x is out or self._is_open(x)):
                 pending += [(y, e * k) for y, k in reversed(self._parts(inner))]
             else:
@@ -77,6 +84,10 @@ class Factors:
     def of_one_shape(self) -> bool:
         """True if no factor is stretched: scales of rows stay next to their operands."""
         return all((x.dtype, x.type.broadcastable) == self._type for x in self.above + self.below)
+
+    def filled(self, x: Any) -> Any:
+        """Return ``x``, a product, with the shapes that were filled with numbers."""
+        return reduce(lambda z, shape: call("second", shape, z), self._fills, x)
 
     @property
     def count(self) -> int:
@@ -114,7 +125,55 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     found = _in_range(_with_signs(factors.above), factors.below)
     if found is None:
         return None
-    return scaled(factors.number, found)
+    return factors.filled(scaled(factors.number, found))
+
+
+@rule(
+    "mul", "true_div", why="an exponential may leave the range where a product with it does not",
+    from_above=True, needs_in_view=["exp"],
+)  # fmt: skip
+def product_with_exponential(node: Apply, graph: Any) -> Any:
+    """x exp(y) -> times_exp(x, y), and x y exp(z) -> times_two_exp(x, y, z), also of divisors"""
+    out = node.outputs[0]
+    factors = Factors(out)
+    if out.dtype != "float64" or node.op.inplace or not factors.whole or not factors.of_one_shape:
+        return None
+    others = _with_signs([x for x in factors.above if not elementwise(x, "exp")])
+    found = [x for x in (*factors.above, *factors.below) if elementwise(x, "exp")]
+    if len(found) != 1 or len(others) > 2 or any(x is not found[0] for x in factors.below):
+        return None
+    (exponential,) = found
+    if not _is_made_with_product(exponential, graph):
+        return None
+    (y,) = exponential.owner.inputs
+    y = y if exponential in factors.above else -y
+    small = abs(factors.number) < 1
+    if not others:
+        # The exponential alone is as good as its product with a number above 1.
+        x = np.asarray(factors.number, out.dtype)
+        return factors.filled(call("times_exp", x, y)) if small else None
+    if small:
+        others[0], factors.number = scaled(factors.number, others[0]), 1.0
+    row = "times_exp" if len(others) == 1 else "times_two_exp"
+    return factors.filled(scaled(factors.number, call(row, *others, y)))
+
+
+def _is_made_with_product(exponential: Any, graph: Any) -> bool:
+    """Tell whether products with the exponential compute it: if no other node reads it, or if
+    elementwise functions read one that may come from a quotient, as exp(-x) does. Exponentials of
+    squares and sums have functions of their own.
+    """
+    node = exponential.owner
+    if exponential.dtype != "float64" or node.inputs[0].dtype != "float64":
+        return False
+    clients = [client for client, _ in graph.clients[exponential]]
+    if not all(client == "output" or isinstance(client.op, Elemwise) for client in clients):
+        return False
+    exponent = as_sum(node.inputs[0])
+    if len(clients) > 1 and not (exponent.single is not None and exponent.single[1] < 0):
+        return False
+    others = exponential_of_square, exponential_of_sum
+    return all(other.function(node, graph) is None for other in others)
 
 
 @rule("sqrt", why="the product may leave the range where its root does not", from_above=True)
@@ -132,7 +191,7 @@ def root_in_range(node: Apply, graph: Any) -> Any:
         return None
     count = len(factors.above), len(factors.below)
     root = Elemwise(ROWS["scaled_product"](2, *count))(*both)
-    return scaled(math.sqrt(factors.number), root)
+    return factors.filled(scaled(math.sqrt(factors.number), root))
 
 
 @rule(
@@ -230,8 +289,8 @@ def known_difference(node: Apply, graph: Any) -> Any:
 
 EXTREMES = RuleSet(
     [
-        known_difference, product_in_range, root_in_range, exponential_of_square,
-        exponential_of_sum,
+        known_difference, product_with_exponential, product_in_range, root_in_range,
+        exponential_of_square, exponential_of_sum,
     ],
     ["extremes"],
 )  # fmt: skip

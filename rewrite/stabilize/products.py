@@ -24,6 +24,7 @@ from symcomp.rewrite.views import (
     as_sum,
     call,
     exponent,
+    is_power_of_two,
     number,
     powered,
     product_of,
@@ -275,29 +276,32 @@ def product_of_exponentials(node: Apply, graph: Any) -> Any:
     why="an exponential overflows where its inverse does not, nor the derivative of the inverse",
 )  # fmt: skip
 def inverse_exponential(node: Apply, graph: Any) -> Any:
-    """y / exp(x)^k -> y exp(-x)^k;   y / (b^x)^k -> y (b^-x)^k for a number b > 0"""
+    """y / exp(x)^k -> y exp(-x)^k, exp(-k x) for powers of two k;   y / (b^x)^k -> y (b^-x)^k for a
+    number b > 0
+    """
     p = as_product(node.outputs[0])
     below = [f for f, e in p.factors.items() if e < 0]
-    # With a small number above, exp(-x) may overflow where the quotient does not.
-    if len(below) != 1 or len(p.factors) == 1 and abs(p.coefficient) < 1:
+    if len(below) != 1:
         return None
     (factor,) = below
     inner, views = through_views(factor)
-    inverse = _inverse_of_exponential(inner)
+    k = -p.factors[factor]
+    whole = k if is_power_of_two(k) and elementwise(inner, "exp") else 1.0
+    inverse = _inverse_of_exponential(inner, whole)
     if inverse is None:
         return None
-    return p.without(factor).times(powered(rearranged(inverse, views), -p.factors[factor]))
+    return p.without(factor).times(powered(rearranged(inverse, views), k / whole))
 
 
-def _inverse_of_exponential(x: Any) -> Any:
-    """Return exp(-y) if ``x`` is exp(y), and c^-y if it is c^y; else None."""
+def _inverse_of_exponential(x: Any, k: float) -> Any:
+    """Return exp(-k y) if ``x`` is exp(y), and c^(-k y) if it is c^y; else None."""
     node = elementwise(x, "exp", "pow")
     if node is None or any(v.dtype != x.dtype for v in node.inputs) or not dtypes.is_float(x.dtype):
         return None
     *base, y = node.inputs
     if base and (number(y) is not None or (number(base[0]) or 0.0) <= 0):
         return None
-    return call(node.op.scalar.name, *base, scaled(-1.0, y))
+    return call(node.op.scalar.name, *base, scaled(-k, y))
 
 
 times_sign = view_rule(

@@ -72,3 +72,38 @@ def test_exponentials_of_squares(scale):
     special = [0.0, np.inf, np.nan, 1e200, 1e-200]
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(f(special), np.exp(scale * np.square(special)))
+
+
+# The expression, with its derivatives by x, twice, and by y.
+EXPONENTIALS = {
+    "y / exp(x)": ("-y / exp(x)", "y / exp(x)", "1 / exp(x)"),
+    "0.25 / exp(x)": ("-0.25 / exp(x)", "0.25 / exp(x)", "0 * x"),
+    "y / exp(x)**2": ("-2 * y / exp(2 * x)", "4 * y / exp(2 * x)", "1 / exp(2 * x)"),
+    "w * y / exp(x)": ("-w * y / exp(x)", "w * y / exp(x)", "w / exp(x)"),
+    "y * exp(-x)": ("-y * exp(-x)", "y * exp(-x)", "exp(-x)"),
+}
+
+
+@pytest.mark.parametrize("text", EXPONENTIALS)
+def test_products_with_exponentials(text):
+    """Also where the exponential is subnormal or infinite, or the inverse of one that is."""
+    x, y, w = arguments = T.dvectors("x", "y", "w")
+    z = eval(text, {"exp": T.exp}, {"x": x, "y": y, "w": w})
+    by_x, by_y = symcomp.grad(z.sum(), [x, y], disconnected_inputs="ignore")
+    outputs = [z, by_x, symcomp.grad(by_x.sum(), x), by_y]
+    f = symcomp.function(arguments, outputs, on_unused_input="ignore")
+    exponents = [0.3, -3.7, 354.9, 710.1, 720.0, -720.0, -744.9, 1400.0]
+    exponents = np.array(exponents) / (2 if "**2" in text else 1)
+    sizes = [0.0, 5e-324, 1.1e-300, 1.3e-160, -1.7, 3e150, 1.1e300]
+    points = np.array(list(itertools.product(exponents, sizes, [0.7, -2e-200, 3e200]))).T
+    numbers = dict(zip("xyw", points.astype(np.longdouble), strict=True))
+    for got, true in zip(f(*points), (text, *EXPONENTIALS[text]), strict=True):
+        with np.errstate(all="ignore"):
+            expected = eval(true, {"exp": np.exp}, numbers).astype("float64")
+        # Two for the exponential, and one for each product.
+        np.testing.assert_allclose(got, expected, rtol=5 * 2.0**-53, atol=2 * 5e-324)
+    sizes += [np.inf, np.nan]
+    points = np.array(list(itertools.product([1e4, -1e4, np.inf, -np.inf], sizes, [0.7]))).T
+    with np.errstate(all="ignore"):
+        as_written = eval(text, {"exp": np.exp}, dict(zip("xyw", points, strict=True)))
+    np.testing.assert_array_equal(f(*points)[0], np.broadcast_to(as_written, points[0].shape))

@@ -25,9 +25,9 @@ _STABLE = (
 _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
     "square_difference", "sqrt_difference", "hypot_minus", "power_of_log", "lowered_power",
-    "leg", "over_squares", "product_of_legs", "square_contrast", "legs_over_square",
+    "leg", "over_squares", "product_of_legs", "square_contrast", "legs_over_square", "times_exp",
 )  # fmt: skip
-_PRODUCTS = ("times_over", "over_both", "times_three")
+_PRODUCTS = ("times_over", "over_both", "times_three", "times_two_exp")
 _DIFFERENCES = (
     "sigmoid_slope", "sech", "log_cos", "log1m_square", "one_minus_erf_squared", "arcsin_of_root",
     "x_over_sinh", "log_mantissa", "log_exponent",

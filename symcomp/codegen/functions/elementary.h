@@ -84,14 +84,24 @@ INLINE float exp_restf(float r)
     return MADF(r * r, p, r);
 }
 
-/* 2^n in two factors, as it may be out of range, where the result is not. */
-INLINE double m_exp(double x)
+/* Beyond these bounds, exp(x) times any finite number but 0 overflows or underflows. */
+#define EXP_BOUND 1416
+
+/* exp(x) as this number times a power of two, which are in range for |x| <= EXP_BOUND. */
+INLINE double exp_in_parts(double x, double *power)
 {
-    double c = x < -746 ? -746 : x > 710 ? 710 : x;
+    double c = x < -EXP_BOUND ? -EXP_BOUND : x > EXP_BOUND ? EXP_BOUND : x;
     double n = MAD(c, LOG2E, ROUNDER) - ROUNDER;
     double p = exp_rest(MAD(-n, LN2_LOW, MAD(-n, LN2_HIGH, c)));
     double t = MAD(n, 0.5, ROUNDER), half = power_of_two(t);
-    return (p * half + half) * power_of_two(n - (t - ROUNDER) + ROUNDER);
+    *power = power_of_two(n - (t - ROUNDER) + ROUNDER);
+    return p * half + half;
+}
+
+INLINE double m_exp(double x)
+{
+    double power, part = exp_in_parts(x, &power);
+    return part * power;
 }
 
 INLINE float m_expf(float x)

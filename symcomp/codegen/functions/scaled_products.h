@@ -31,6 +31,33 @@ INLINE float r_times_threef(float x, float y, float z)
     return (float)((double)x * y * z);
 }
 
+/* x exp(y), where exp(y) over- or underflows, too. */
+INLINE double r_times_exp(double x, double y)
+{
+    double power, part = exp_in_parts(y, &power), z = x * part * power;
+    return fabs(y) > EXP_BOUND ? x * (y > 0 ? INFINITY : 0) : z;
+}
+
+INLINE float r_times_expf(float x, float y)
+{
+    return (float)r_times_exp(x, y);
+}
+
+/* x y exp(z): each factor takes a part of the exponential if x y over- or underflows. */
+INLINE double r_times_two_exp(double x, double y, double z)
+{
+    double power, part = exp_in_parts(z, &power), product = x * y;
+    int inside = (fabs(product) >= 0x1p-1022) & IS_FINITE(product);
+    int apart = !inside & (x != 0) & (y != 0) & IS_FINITE(x) & IS_FINITE(y);
+    double w = (apart ? x : product) * part * (apart ? y * power : power);
+    return fabs(z) > EXP_BOUND ? product * (z > 0 ? INFINITY : 0) : w;
+}
+
+INLINE float r_times_two_expf(float x, float y, float z)
+{
+    return (float)r_times_exp((double)x * y, z);
+}
+
 /* (number + rest) 2^power, where the rest is the rounding error of the number. */
 struct scaled {
     double number, rest;

@@ -75,6 +75,21 @@ times_three: Any = scalar(
     ),
     public=False,
 )  # fmt: skip
+times_exp: Any = scalar(
+    "times_exp", "x y", "x exp(y), where exp(y) over- or underflows, too.",
+    CompiledFunction("times_exp"), dtype=real_float_rule,
+    d=(lambda x, y, z, g: times_exp(g, y), lambda x, y, z, g: g * z), public=False,
+)  # fmt: skip
+times_two_exp: Any = scalar(
+    "times_two_exp", "x y z", "x y exp(z), where x y or exp(z) over- or underflows, too.",
+    CompiledFunction("times_two_exp"), dtype=real_float_rule,
+    d=(
+        lambda x, y, z, r, g: times_two_exp(g, y, z),
+        lambda x, y, z, r, g: times_two_exp(g, x, z),
+        lambda x, y, z, r, g: g * r,
+    ),
+    public=False,
+)  # fmt: skip
 
 
 own_ratio = scalar(
