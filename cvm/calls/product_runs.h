@@ -77,7 +77,7 @@ static inline char *column_of(const Matrix *m, int64_t i, int itemsize)
 typedef struct {
     const ProductCall *call;
     char *a, *b, *z;
-    Factors by;
+    Factors *by;
 } Multiplying;
 
 /* Part ``i`` of a product: some rows, or columns, of the result. */
@@ -98,7 +98,7 @@ static void multiply_part(void *work, int64_t i, int worker)
         left.data = row_of(&left, first, c->itemsize);
         left.rows = (int)(left.rows - first < c->size_of_part ? left.rows - first : c->size_of_part);
     }
-    multiply_by_gemm(c->type, &left, &right, z, (blas_int)columns, &m->by);
+    multiply_by_gemm(c->type, &left, &right, z, (blas_int)columns, m->by);
 }
 
 /* Product ``i`` of a stack. */
@@ -114,16 +114,19 @@ static void multiply_one(void *work, int64_t i, int worker)
         c->loops(left.rows, left.columns, right.columns, left.data, c->strides[0], c->strides[1],
                  right.data, c->strides[2], c->strides[3], m->z + i * c->each_z);
     else
-        multiply_by(c, &left, &right, m->z + i * c->each_z, &m->by);
+        multiply_by(c, &left, &right, m->z + i * c->each_z, m->by);
 }
 
 static int run_product(const void *params, Frame *frame)
 {
     const ProductCall *c = (const ProductCall *)params;
-    Multiplying m = {c, data_at(frame, &c->a), data_at(frame, &c->b), data_at(frame, &c->z), c->by};
-    Factors *by = &m.by;
+    Multiplying m = {c, data_at(frame, &c->a), data_at(frame, &c->b), data_at(frame, &c->z),
+                     (Factors *)&c->by};
+    Factors read, *by = m.by;
     int64_t i;
     if (c->alpha_type >= 0 || c->beta_type >= 0) {
+        read = c->by;
+        by = m.by = &read;
         if (c->alpha_type >= 0)
             read_factor(frame, &c->alpha, c->alpha_type, by->wide[0]);
         if (c->beta_type >= 0)

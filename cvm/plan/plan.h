@@ -194,7 +194,7 @@ struct Segment {
     int uses_blas;              /* whether BLAS may use threads of its own in a call */
     struct SegmentTimes *times; /* of a profile */
     struct StraightCode *straight;  /* the functions that run instead of calls; NULL: none */
-    int was_straightened;       /* whether that was asked for */
+    int64_t hot_after;          /* the runs after which they are asked for */
     int references;             /* of calls in segments that are kept or planned: it is nested */
     int is_orphan;              /* whether its program is gone: the last reference frees it */
     Segment **nested;           /* segments that its own calls run */

@@ -289,6 +289,7 @@ static Segment *publish(Planner *p)
     s->code = code;
     s->parent = (Segment *)p->parent;
     s->first_call = p->first_call;
+    s->hot_after = runs_until_hot(s);
     s->first_own_storage = p->first_storage;
     s->first_own_mark = p->first_mark;
     s->pool = p->pool;
@@ -352,7 +353,7 @@ static Segment *exit_of(const Segment *s, int call, const Frame *frame)
 }
 
 /* Make the arrays that are there from the beginning of a run. */
-static int make_arrays(const Segment *s, Frame *frame)
+static inline int make_arrays(const Segment *s, Frame *frame)
 {
     int i;
     for (i = 0; i < s->n_made; i++) {

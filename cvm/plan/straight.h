@@ -58,14 +58,19 @@ static inline straight_function *straight_function_of(const Stretch *x)
     return x->entry == NULL ? NULL : __atomic_load_n(&x->entry->run, __ATOMIC_ACQUIRE);
 }
 
-/* Whether a segment has run so often that its calls should be compiled together: the compiler takes
-   longer for many calls than in proportion to them. */
-static inline int is_hot(const Segment *s)
+/* Segments that never get straight code, or for which it was asked. */
+static const int64_t NEVER_HOT = INT64_MAX;
+
+/* The runs after which the calls of a segment should be compiled together: the compiler takes longer for
+   many calls than in proportion to them. */
+static int64_t runs_until_hot(const Segment *s)
 {
-    const double after = (double)s->code->straight_after, calls = (double)s->n_calls;
-    return after > 0 && !s->was_straightened &&
-           (double)(s->runs + s->failed_guards) * calls >= after + after / 16 * calls;
+    const double after = (double)s->code->straight_after;
+    const double runs = s->n_calls ? ceil(after / s->n_calls + after / 16) : 0;
+    return runs > 0 && runs < (double)NEVER_HOT ? (int64_t)runs : NEVER_HOT;
 }
+
+static inline int is_hot(const Segment *s) { return s->runs + s->failed_guards >= s->hot_after; }
 
 /* Ask for the straight code of a segment, once. The GIL is as before after it. */
 static void ask_for_straight_code(Segment *s, Runner *runner)
@@ -75,8 +80,8 @@ static void ask_for_straight_code(Segment *s, Runner *runner)
     if (runner->cancelled != NULL)
         return;
     take_gil(runner);
-    if (!s->was_straightened) {
-        s->was_straightened = 1;
+    if (is_hot(s)) {
+        s->hot_after = NEVER_HOT;
         straighten(s);
     }
     if (was_released)
