@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from symcomp.compile import features
@@ -117,8 +118,7 @@ class Mode:
 
     def selects(self, tags: Any) -> bool:
         """Tell whether a rewrite with ``tags`` is applied."""
-        level, more = OPTIMIZERS[self.optimizer]
-        wanted, unwanted = {level, *more, *self._included}, set(self._excluded)
+        wanted, unwanted = _wanted(self.optimizer, self._included, self._excluded)
         return unwanted.isdisjoint(tags) and not wanted.isdisjoint(tags)
 
     def apply_rules(self, graph: FunctionGraph) -> Trace:
@@ -165,6 +165,15 @@ class Mode:
             if tags
         )
         return f"{type(self).__name__}(linker={self.linker!r}, optimizer={self.optimizer!r}{extra})"
+
+
+@lru_cache
+def _wanted(
+    optimizer: str, included: tuple[str, ...], excluded: tuple[str, ...]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the tags one of which a rewrite needs, and those it may not have."""
+    level, more = OPTIMIZERS[optimizer]
+    return frozenset([level, *more, *included]), frozenset(excluded)
 
 
 def _tags(text: str) -> tuple[str, ...]:

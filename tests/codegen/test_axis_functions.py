@@ -33,6 +33,8 @@ SHAPES = ((3, 4, 5), (60, 10, 1), (1, 7, 130), (2, 600, 3), (0, 3, 2), (2, 0, 3)
 # Exponentials have errors below 2 ulp; their quotients, of the next binade, twice those of both.
 ULPS = 6
 AXES = ((1,), (0, 2))
+# The functions themselves are those of float32: one loop of each kind.
+AXES_OF = {"float16": AXES[:1], "float32": AXES, "float64": AXES}
 
 
 def formula_of(function, dtypes):
@@ -105,7 +107,7 @@ def lines_of(shape, dtype, rng, special=False):
 @pytest.mark.parametrize("make", [Softmax, LogSoftmax])
 def test_softmax(make, dtype):
     rng = np.random.default_rng(3)
-    functions = [make(axis) for axis in range(3)]
+    functions = [make(axis) for axis in ((1,) if dtype == "float16" else range(3))]
     run = compiled([formula_of(f, [dtype]) for f in functions])
     for shape in SHAPES:
         for special in (False, True):
@@ -128,8 +130,9 @@ def test_log_softmax_keeps_digits_where_one_dominates(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_two_lines(dtype):
     rng = np.random.default_rng(4)
-    functions = [op(axes) for op in (WeightedSoftmax, SubtractWeightedMean) for axes in AXES]
-    functions += [SubtractWeightedMean(axes, transposed=True) for axes in AXES]
+    every = AXES_OF[dtype]
+    functions = [op(axes) for op in (WeightedSoftmax, SubtractWeightedMean) for axes in every]
+    functions += [SubtractWeightedMean(axes, transposed=True) for axes in every]
     run = compiled([formula_of(f, [dtype] * 2) for f in functions])
     for shape in SHAPES:
         for special in (False, True):
@@ -162,7 +165,7 @@ def test_centred_where_one_weight_is_nearly_one(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_weighted_means(dtype):
     rng = np.random.default_rng(7)
-    functions = [op(axes) for op in (WeightedMean, WeightedDeviation) for axes in AXES]
+    functions = [op(axes) for op in (WeightedMean, WeightedDeviation) for axes in AXES_OF[dtype]]
     run = compiled([formula_of(f, [dtype] * 2) for f in functions])
     for shape in SHAPES:
         for special in (False, True):
@@ -179,7 +182,7 @@ def test_weighted_means(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_entropies(dtype):
     rng = np.random.default_rng(11)
-    functions = [NegativeEntropy(axes) for axes in AXES]
+    functions = [NegativeEntropy(axes) for axes in AXES_OF[dtype]]
     run = compiled([formula_of(f, [dtype]) for f in functions])
     for shape in SHAPES:
         for special in (False, True):
@@ -191,7 +194,7 @@ def test_entropies(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_divergences(dtype):
     rng = np.random.default_rng(13)
-    functions = [Divergence(axes) for axes in AXES]
+    functions = [Divergence(axes) for axes in AXES_OF[dtype]]
     run = compiled([formula_of(f, [dtype] * 2) for f in functions])
     for shape in SHAPES:
         for special in (False, True):

@@ -271,10 +271,10 @@ def test_passes_over_elements_that_blocks_hold(
             assert_close(one, other, 0 if isinstance(emu, Emulator) else 4)
 
 
-@pytest.mark.parametrize("held", [32, 0])
 @pytest.mark.parametrize(
-    ("dtype", "length"),
-    [*itertools.product(["float32"], [33, 128, 200, 512, 513]), ("float16", 200), ("float64", 128)],
+    ("dtype", "length", "held"),
+    [*itertools.product(["float32"], [33, 128, 200, 512, 513], [32])]
+    + [("float32", 128, 0), ("float32", 513, 0), ("float16", 200, 32), ("float64", 128, 0)],
 )
 def test_a_block_makes_several_short_rows(
     emu: Emulator, monkeypatch: pytest.MonkeyPatch, dtype: str, length: int, held: int
