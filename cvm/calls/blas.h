@@ -149,11 +149,12 @@ static inline void multiply_row(int type, const Matrix *a, const Matrix *b, char
 {
     const int64_t step = a->transposed ? a->ld : 1;
     if (type == NPY_FLOAT32)
-        symcomp_row_times_f(product_level, b->rows, b->columns, (float)alpha, (const float *)a->data, step,
-                    (const float *)b->data, b->ld, (float)beta, (float *)z);
+        symcomp_row_times_f(product_level, b->rows, b->columns, (float)alpha,
+                            (const float *)a->data, step, (const float *)b->data, b->ld,
+                            (float)beta, (float *)z);
     else
-        symcomp_row_times_d(product_level, b->rows, b->columns, alpha, (const double *)a->data, step,
-                    (const double *)b->data, b->ld, beta, (double *)z);
+        symcomp_row_times_d(product_level, b->rows, b->columns, alpha, (const double *)a->data,
+                            step, (const double *)b->data, b->ld, beta, (double *)z);
 }
 
 /* Whether a product has a side so short that BLAS is slow with it. */
@@ -181,17 +182,17 @@ static void thin_product(int type, const Matrix *a, const Matrix *b, char *z, do
     const int64_t n = a->rows, k = a->columns, m = b->columns;
     const int64_t down = a->transposed ? 1 : a->ld, along = a->transposed ? a->ld : 1;
     if (b->transposed && type == NPY_FLOAT32)
-        symcomp_thin_transposed_f(product_level, n, k, m, (float)alpha, (const float *)a->data, a->ld,
-                          (const float *)b->data, b->ld, (float)beta, (float *)z);
+        symcomp_thin_transposed_f(product_level, n, k, m, (float)alpha, (const float *)a->data,
+                                  a->ld, (const float *)b->data, b->ld, (float)beta, (float *)z);
     else if (b->transposed)
         symcomp_thin_transposed_d(product_level, n, k, m, alpha, (const double *)a->data, a->ld,
-                          (const double *)b->data, b->ld, beta, (double *)z);
+                                  (const double *)b->data, b->ld, beta, (double *)z);
     else if (type == NPY_FLOAT32)
         symcomp_thin_f(product_level, n, k, m, (float)alpha, (const float *)a->data, down, along,
-               (const float *)b->data, b->ld, (float)beta, (float *)z);
+                       (const float *)b->data, b->ld, (float)beta, (float *)z);
     else
         symcomp_thin_d(product_level, n, k, m, alpha, (const double *)a->data, down, along,
-               (const double *)b->data, b->ld, beta, (double *)z);
+                       (const double *)b->data, b->ld, beta, (double *)z);
 }
 
 /* The numbers alpha and beta as BLAS takes those of a type. */
@@ -235,16 +236,16 @@ static void vector_product(int type, const Matrix *x, int across, char *v, blas_
                                  &step, factor_of(by, type, 1), z, &one);
     else if (type == NPY_FLOAT32 && across)
         symcomp_row_times_f(product_level, k, m, (float)alpha, (const float *)v, step,
-                    (const float *)x->data, x->ld, (float)beta, (float *)z);
+                            (const float *)x->data, x->ld, (float)beta, (float *)z);
     else if (type == NPY_FLOAT32)
         symcomp_times_column_f(product_level, k, m, (float)alpha, (const float *)v,
-                       (const float *)x->data, x->ld, (float)beta, (float *)z);
+                               (const float *)x->data, x->ld, (float)beta, (float *)z);
     else if (across)
-        symcomp_row_times_d(product_level, k, m, alpha, (const double *)v, step, (const double *)x->data,
-                    x->ld, beta, (double *)z);
+        symcomp_row_times_d(product_level, k, m, alpha, (const double *)v, step,
+                            (const double *)x->data, x->ld, beta, (double *)z);
     else
-        symcomp_times_column_d(product_level, k, m, alpha, (const double *)v, (const double *)x->data,
-                       x->ld, beta, (double *)z);
+        symcomp_times_column_d(product_level, k, m, alpha, (const double *)v,
+                               (const double *)x->data, x->ld, beta, (double *)z);
 }
 
 /* z <- beta z + alpha a b by gemm, where the rows of z are ``ldz`` elements apart. */
