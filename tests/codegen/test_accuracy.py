@@ -9,6 +9,7 @@ import pytest
 from symcomp.codegen.kernel import kernel_of
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.tests.codegen.running import addresses, call, compute, one_step
+from symcomp.tests.exact import units_off
 
 mpmath.mp.dps = 50
 
@@ -130,3 +131,33 @@ def test_special_values(name, dtype, count):
     special = ~np.isfinite(want) | (want == 0)
     np.testing.assert_array_equal(got[special], want[special])
     np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
+
+
+# Derivatives of quotients f(x) / x that kernels compute by vectors.
+SLOPES = {
+    "exp": lambda x: (mpmath.exp(x) * (x - 1) + 1) / x**2,
+    "tanh": lambda x: (mpmath.sech(x) ** 2 - mpmath.tanh(x) / x) / x,
+    "erf": lambda x: (2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x) - mpmath.erf(x) / x) / x,
+    "log1p": lambda x: (1 / (1 + x) - mpmath.log(1 + x) / x) / x,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slopes_of_quotients(dtype):
+    """On both sides of where a series is summed, and where exponentials leave the range."""
+    rng = np.random.default_rng(13)
+    near = np.concatenate([rng.uniform(-4, 4, 300), 10.0 ** rng.uniform(-20, -1, 50)])
+    far = [20.0, -20.0, 300.0, -300.0, 705.0, 709.8, 712.0, -720.0, -1e5, 1e30]
+    points = np.concatenate([near, far if dtype == "float64" else [20.0, -20.0, 88.9, 90.0, -100]])
+    formulas = [one_step(ROWS["series_remainder"](name, 1, 1, 1), (dtype,)) for name in SLOPES]
+    functions = addresses([kernel_of(formula, [(False,)]) for formula in formulas])
+    for name, formula, function in zip(SLOPES, formulas, functions, strict=True):
+        x = points[points > -1 if name == "log1p" else points != 0].astype(dtype)
+        (got,) = call(function, formula, [x])
+        with mpmath.workdps(100):
+            exact = [SLOPES[name](mpmath.mpf(float(v))) for v in x]
+        assert units_off(got, exact) <= 4, name
+        (ends,) = call(function, formula, [np.array([0.0, np.inf, -np.inf, np.nan], dtype)])
+        ends = ends.astype("float64")
+        want = {"exp": (0.5, np.nan, 0), "log1p": (-0.5, np.nan, np.nan)}.get(name, (0, 0, 0))
+        np.testing.assert_array_equal(ends, [*want, np.nan], name)

@@ -19,6 +19,7 @@ from symcomp.codegen.loopir.ir import (
 )
 from symcomp.codegen.printers.c_file import (
     OF_DOUBLES,
+    OF_REALS,
     functions_of_numbers,
     gamma_functions,
     header,
@@ -211,7 +212,7 @@ def has_text(text: str) -> bool:
 @cache
 def _functions() -> str:
     """Return the functions of kernels."""
-    parts = functions_of_numbers(["functions/stable.h"])
+    parts = functions_of_numbers(OF_REALS)
     parts += map(header, OF_DOUBLES)
     return "\n".join(parts)
 

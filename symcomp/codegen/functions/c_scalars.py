@@ -341,7 +341,11 @@ def _in_wider(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str)
 
 
 # Functions without the first terms of their series that need no series, or a short one.
-_VECTORIZED = {("exp", 2, 0, 0): "r_expm1_minus", ("exp", 1, 1, 0): "r_expm1_over"}
+_VECTORIZED = {
+    ("exp", 2, 0, 0): "r_expm1_minus", ("exp", 1, 1, 0): "r_expm1_over",
+    ("exp", 1, 1, 1): "r_expm1_over_slope", ("tanh", 1, 1, 1): "r_tanh_over_slope",
+    ("erf", 1, 1, 1): "r_erf_over_slope", ("log1p", 1, 1, 1): "r_log1p_over_slope",
+}  # fmt: skip
 # The functions f for which f(x) / x loses no digits, in C, and its limits at 0.
 _OVER_ARGUMENT = {
     "tanh": ("m_tanh", "1"), "log1p": ("m_log1p", "1"), "arctan": ("atan", "1"),

@@ -25,6 +25,8 @@ _OF_GAMMA_FUNCTIONS = (
     "functions/gamma_ratios.h",
     "functions/incomplete_gamma.h",
 )
+# The headers of functions of real numbers, once for double and once for float
+OF_REALS = ("functions/stable.h", "functions/quotient_slopes.h")
 # The headers of which the text of the loops consists
 _OF_LOOPS = (
     *_HEADERS, "functions/rounding_errors.h", "functions/stable.h", "loops/nest.h", *_LOOPS,
@@ -34,7 +36,7 @@ _OF_FUNCTIONS = (
     "functions/rounding_errors.h",
     "functions/angles.h",
     "functions/complex.h",
-    "functions/stable.h",
+    *OF_REALS,
     "functions/stable_double.h",
     "functions/scaled_products.h",
     "functions/differences.h",
@@ -77,7 +79,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
     words = {word for text in sources for word in re.findall(r"\w+", text)}
     parts = [header("functions/vector_math.h")] if calls_vectors(words) else []
-    of_reals = ["functions/stable.h"]
+    of_reals = [*OF_REALS]
     if any("_Complex" in text for text in sources):
         of_reals.append("functions/complex.h")
     parts += functions_of_numbers(of_reals)
@@ -124,7 +126,7 @@ def functions_of_rows() -> str:
     """Return the text of all functions of real numbers that kernels may call."""
     return "\n".join(
         (
-            *functions_of_numbers(["functions/stable.h"]),
+            *functions_of_numbers(OF_REALS),
             *map(header, OF_DOUBLES),
             *pair_functions(),
             *gamma_functions(),
