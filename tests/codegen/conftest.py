@@ -9,3 +9,11 @@ from symcomp.config import config
 def _compiled_kernels(tmp_path_factory):
     with config.change_flags(compiledir=str(tmp_path_factory.mktemp("kernels"))):
         yield
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """Yield a cache of kernels of its own, which the first entry makes."""
+    path = tmp_path / "kernels"
+    with config.change_flags(compiledir=str(path)):
+        yield path

@@ -32,8 +32,8 @@ MIXED = {"int64": "uint64", "float32": "int8"}
 # For others, the installed loops are tested alone, not those of a file of its own, whose text for
 # float32 is the same.
 OWN_LOOPS = ("float64",)
-# Functions of floats convert integers; for three sizes of these, all are tested.
-CONVERTED = ("bool", "int32", "uint8", "uint16", "uint32", "uint64")
+# Functions of floats convert integers; for two sizes of these, all are tested.
+CONVERTED = ("bool", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
 ONE_KIND = {
     "share",
     "logaddexp",
