@@ -84,7 +84,8 @@ INLINE float exp_restf(float r)
     return MADF(r * r, p, r);
 }
 
-/* Beyond these bounds, exp(x) times any finite number but 0 overflows or underflows. */
+/* Both parts of an exponential are normal numbers up to this size of x. Larger x count as infinite in
+   products, too, which only subnormal factors and results can tell, or x up to 1418. */
 #define EXP_BOUND 1416
 
 /* exp(x) as this number times a power of two, which are in range for |x| <= EXP_BOUND. */
