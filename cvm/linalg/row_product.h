@@ -1,7 +1,7 @@
 /* Products of a row and a matrix for one type and one set of instructions: included once for each,
    with T, VECTOR, WIDTH, MOST (vectors that stay in registers beside two more), NAME, TARGET, ZERO,
-   ALL(x), LOAD(p), MASK, MASK_OF(n), SOME(p, mask), STORE(p, v), KEEP(p, mask, v), FMA(x, y, z), MUL(x, y) and
-   SUM(v) defined. */
+   ALL(x), LOAD(p), MASK, MASK_OF(n) (the first n lanes), MASK_FROM(n) (all but these), SOME(p, mask),
+   STORE(p, v), KEEP(p, mask, v), FMA(x, y, z), MUL(x, y) and SUM(v) defined. */
 
 /* z <- beta z + alpha x W for `count` vectors of columns; `mask` says which columns of the last
    vector exist. `count` and `parts` are constants: `parts` sums are computed side by side, to
@@ -71,14 +71,76 @@ TARGET static void NAME(row_panels)(int64_t k, int64_t m, T alpha, const T *x, i
 }
 #undef CASE
 
+/* sums <- x W for `count` vectors of columns, a constant. `first` and `last` say which columns of the
+   outer vectors exist. */
+TARGET ALWAYS_INLINE void NAME(sums_ahead)(const int count, int64_t k, const T *x, int64_t step,
+                                           const T *w, int64_t ld, MASK first, MASK last, T *sums)
+{
+    VECTOR sum[MOST];
+    UNROLL for (int j = 0; j < count; j++)
+        sum[j] = ZERO;
+    for (int64_t i = 0; i < k; i++, x += step, w += ld) {
+        const VECTOR v = ALL(*x);
+        UNROLL for (int j = 0; j < count - 1; j += CACHE_LINE / sizeof(VECTOR))
+            __builtin_prefetch(w + ROWS_AHEAD * ld + j * WIDTH);
+        __builtin_prefetch(w + ROWS_AHEAD * ld + (count - 1) * WIDTH);
+        sum[0] = FMA(v, SOME(w, first), sum[0]);
+        UNROLL for (int j = 1; j < count - 1; j++)
+            sum[j] = FMA(v, LOAD(w + j * WIDTH), sum[j]);
+        sum[count - 1] = FMA(v, SOME(w + (count - 1) * WIDTH, last), sum[count - 1]);
+    }
+    UNROLL for (int j = 0; j < count; j++)
+        STORE(sums + j * WIDTH, sum[j]);
+}
+
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        NAME(sums_ahead)(n, k, x, step, w + begin * WIDTH, ld, first, last, sums);                 \
+        break;
+
+/* z <- beta z + alpha x W for a matrix of more columns than MOST vectors that is not in the cache. Where
+   all rows are aligned alike, vectors begin at aligned addresses, the first one before column 0. Each
+   result is one sum over the rows, so it depends neither on the address nor on the order of panels. */
+TARGET static void NAME(row_times_ahead)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
+                                       const T *w, int64_t ld, T beta, T *z)
+{
+    const int64_t skipped = ld % WIDTH ? 0 : (int64_t)((uintptr_t)w / sizeof(T) % WIDTH);
+    const int64_t all = skipped + m, vectors = (all + WIDTH - 1) / WIDTH;
+    const int64_t panels = (vectors + MOST - 1) / MOST;
+    const int is_backwards = turn_around(w);
+    T sums[MOST * WIDTH];
+    w -= skipped;
+    z -= skipped;
+    for (int64_t i = 0; i < panels; i++) {
+        const int64_t panel = is_backwards ? panels - 1 - i : i;
+        const int64_t begin = panel * vectors / panels, end = (panel + 1) * vectors / panels;
+        const int64_t stop = end < vectors ? end * WIDTH : all;
+        const MASK first = MASK_FROM(panel > 0 ? 0 : skipped);
+        const MASK last = MASK_OF(stop - (end - 1) * WIDTH);
+        switch (end - begin) {
+#if MOST > 12
+            CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21)
+            CASE(22) CASE(23) CASE(24) CASE(25) CASE(26) CASE(27) CASE(28)
+#else
+            CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
+#endif
+        }
+        for (int64_t j = panel > 0 ? begin * WIDTH : skipped; j < stop; j++) {
+            const T total = alpha * sums[j - begin * WIDTH];
+            z[j] = beta != 0 ? beta * z[j] + total : total;
+        }
+    }
+}
+#undef CASE
+
 /* z <- beta z + alpha x W, x of k numbers `step` apart, W of k rows `ld` apart and m columns. */
 TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
                                    const T *w, int64_t ld, T beta, T *z)
 {
-    int64_t part = m > MOST * WIDTH && k > SLICE(ld) ? SLICE(ld) : k + 1;
-    for (int64_t p = 0; p == 0 || p < k; p += part)
-        NAME(row_panels)(k - p < part ? k - p : part, m, alpha, x + p * step, step, w + p * ld, ld,
-                         p ? 1 : beta, z);
+    if (m > MOST * WIDTH && k * m * (int64_t)sizeof(T) > LARGEST_CACHED)
+        NAME(row_times_ahead)(k, m, alpha, x, step, w, ld, beta, z);
+    else
+        NAME(row_panels)(k, m, alpha, x, step, w, ld, beta, z);
 }
 
 /* z[i] <- beta z[i] + alpha (row i of W) x for `count` rows, a constant. */
@@ -131,6 +193,7 @@ TARGET static void NAME(times_column)(int64_t k, int64_t m, T alpha, const T *x,
 #undef LOAD
 #undef MASK
 #undef MASK_OF
+#undef MASK_FROM
 #undef SOME
 #undef STORE
 #undef KEEP

@@ -19,6 +19,26 @@ enum { FEW_ROWS = 16 };
 #define OPTIMIZED
 #endif
 
+/* Matrices of at most this number of bytes are in the cache. The rows of larger ones are requested from
+   memory ROWS_AHEAD rows before they are used. */
+enum { LARGEST_CACHED = 1 << 18, ROWS_AHEAD = 8, CACHE_LINE = 64 };
+
+/* About this number of bytes of a matrix are changed from the first row to the last, which the processor
+   reads ahead. */
+enum { FORWARD_BLOCK = 1 << 14 };
+
+/* For each hash of the address of a matrix, whether its columns were last read backwards. */
+static uint64_t read_backwards;
+
+/* Change, and return, whether the columns of a matrix are read backwards: the last ones that were read are
+   still in the cache. */
+static int turn_around(const void *matrix)
+{
+    const uint64_t hash = (uint64_t)(uintptr_t)matrix * UINT64_C(0x9E3779B97F4A7C15);
+    const uint64_t bit = UINT64_C(1) << (hash >> 58);
+    return (__atomic_xor_fetch(&read_backwards, bit, __ATOMIC_RELAXED) & bit) != 0;
+}
+
 /* A matrix in rows, `ld` apart. */
 #define SLICE(ld) (LARGEST_SLICE / ((ld) * (int64_t)sizeof(T)) + 1)
 
@@ -33,6 +53,7 @@ enum { FEW_ROWS = 16 };
 #define LOAD _mm512_loadu_ps
 #define MASK __mmask16
 #define MASK_OF(n) ((__mmask16)((1u << (n)) - 1))
+#define MASK_FROM(n) ((__mmask16)(0xffffu << (n)))
 #define SOME(p, mask) _mm512_maskz_loadu_ps(mask, p)
 #define STORE _mm512_storeu_ps
 #define KEEP _mm512_mask_storeu_ps
@@ -53,6 +74,7 @@ enum { FEW_ROWS = 16 };
 #define LOAD _mm512_loadu_pd
 #define MASK __mmask8
 #define MASK_OF(n) ((__mmask8)((1u << (n)) - 1))
+#define MASK_FROM(n) ((__mmask8)(0xffu << (n)))
 #define SOME(p, mask) _mm512_maskz_loadu_pd(mask, p)
 #define STORE _mm512_storeu_pd
 #define KEEP _mm512_mask_storeu_pd
@@ -62,7 +84,7 @@ enum { FEW_ROWS = 16 };
 #include "thin_product.h"
 #include "row_product.h"
 
-static const int32_t symcomp_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+static const int32_t symcomp_masks[24] = {[8] = -1, -1, -1, -1, -1, -1, -1, -1};
 
 __attribute__((target("avx2,fma"))) static inline float sum_f256(__m256 v)
 {
@@ -125,7 +147,8 @@ __attribute__((target("avx2,fma"))) static inline void keep_f256(float *p, __m25
 #define ALL _mm256_set1_ps
 #define LOAD _mm256_loadu_ps
 #define MASK __m256i
-#define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - (n)))
+#define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 16 - (n)))
+#define MASK_FROM(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - (n)))
 #define SOME(p, mask) _mm256_maskload_ps(p, mask)
 #define STORE _mm256_storeu_ps
 #define KEEP keep_f256
@@ -145,7 +168,8 @@ __attribute__((target("avx2,fma"))) static inline void keep_f256(float *p, __m25
 #define ALL _mm256_set1_pd
 #define LOAD _mm256_loadu_pd
 #define MASK __m256i
-#define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - 2 * (n)))
+#define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 16 - 2 * (n)))
+#define MASK_FROM(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - 2 * (n)))
 #define SOME(p, mask) _mm256_maskload_pd(p, mask)
 #define STORE _mm256_storeu_pd
 #define KEEP keep_d256

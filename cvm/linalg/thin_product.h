@@ -132,6 +132,43 @@ TARGET static void NAME(bands)(int64_t rows, int64_t k, int64_t m, T alpha, cons
 #undef ROWS
 #undef EACH_HEIGHT
 
+/* A vector of beta z + alpha x y for one number x. */
+#define CHANGED(j)                                                                                 \
+    (has_beta ? FMA(ALL(beta), LOAD(z + (j)), MUL(ALL(alpha), FMA(v, LOAD(y + (j)), ZERO)))        \
+              : MUL(ALL(alpha), FMA(v, LOAD(y + (j)), ZERO)))
+
+/* z <- beta z + alpha x y for one number x and m >= WIDTH numbers; `has_beta`, a constant, says whether
+   beta is not 0. Vectors between both ends are aligned; those at the ends may overlap them, so they are
+   computed before z changes. */
+TARGET ALWAYS_INLINE void NAME(changed_row)(const int has_beta, int64_t m, T alpha, T x, const T *y,
+                                            T beta, T *z)
+{
+    const VECTOR v = ALL(x), first = CHANGED(0), last = CHANGED(m - WIDTH);
+    int64_t j = (int64_t)(-(uintptr_t)z % sizeof(VECTOR) / sizeof(T));
+    for (; j + 4 * WIDTH <= m; j += 4 * WIDTH)
+        UNROLL for (int i = 0; i < 4; i++)
+            STORE(z + j + i * WIDTH, CHANGED(j + i * WIDTH));
+    for (; j + WIDTH <= m; j += WIDTH)
+        STORE(z + j, CHANGED(j));
+    STORE(z, first);
+    STORE(z + m - WIDTH, last);
+}
+#undef CHANGED
+
+/* z <- beta z + alpha x y' for n numbers x, `step` apart, and m >= WIDTH numbers y; the last rows first,
+   as in ``thin``. */
+TARGET static void NAME(outer)(int64_t n, int64_t m, T alpha, const T *x, int64_t step, const T *y,
+                               T beta, T *z)
+{
+    const int64_t block = FORWARD_BLOCK / (m * (int64_t)sizeof(T)) + 1;
+    for (int64_t end = n; end > 0; end -= block)
+        for (int64_t i = end > block ? end - block : 0; i < end; i++)
+            if (beta != 0)
+                NAME(changed_row)(1, m, alpha, x[i * step], y, beta, z + i * m);
+            else
+                NAME(changed_row)(0, m, alpha, x[i * step], y, beta, z + i * m);
+}
+
 /* z <- beta z + alpha A B for n rows and m columns: the elements of A lie `down` and `along` apart,
    the rows of B `ld`, those of z m. Best where n, k or m is small. */
 TARGET static void NAME(thin)(int64_t n, int64_t k, int64_t m, T alpha, const T *a, int64_t down,
@@ -142,6 +179,10 @@ TARGET static void NAME(thin)(int64_t n, int64_t k, int64_t m, T alpha, const T 
        last rows in the cache. */
     if (n == 0 || m == 0)
         return;
+    if (k == 1 && m >= WIDTH) {
+        NAME(outer)(n, m, alpha, a, down, b, beta, z);
+        return;
+    }
     if (n > k) {
         for (int64_t i = (n - 1) / BAND * BAND; i >= 0; i -= BAND)
             NAME(bands)(n - i < BAND ? n - i : BAND, k, m, alpha, a + i * down, down, along, b, ld,

@@ -77,6 +77,52 @@ def test_products_with_vectors(kind, k, m, beta, step, seed):
         np.testing.assert_allclose(z, wanted, rtol=tolerance, atol=10 * tolerance)
 
 
+@pytest.mark.parametrize("gap", [0, 11])
+@pytest.mark.parametrize("kind", "fd")
+def test_matrices_that_are_read_ahead(kind, gap):
+    """Neither the address of a matrix nor the order in which columns are read changes bits."""
+    rng = np.random.default_rng(0)
+    dtype = KINDS[kind][0]
+    k, m = 150, 597 - gap  # more than 256 KiB, and more columns than stay in registers
+    x, whole = rng.normal(size=k).astype(dtype), rng.normal(size=(k, 608 - gap)).astype(dtype)
+    exact = x @ whole[:, :m].astype("float64")
+    sizes = abs(x) @ abs(whole[:, :m])
+    for level in range(1, LIBRARY.symcomp_row_product_level() + 1):
+        results = []
+        for offset in (0, 1, 5, 8, 15, 15):
+            w = np.full(whole.size + 16, np.nan, dtype)[offset:][: whole.size].reshape(whole.shape)
+            w[:, :m] = whole[:, :m]
+            z = np.full(m + 32, 3, dtype)
+            call("row_times", kind, level, k, m, 1.5, x, 1, w, w.shape[1], -0.5, z[16:])
+            assert (z[:16] == 3).all()
+            assert (z[m + 16 :] == 3).all()
+            results.append(z[16 : m + 16])
+        rounding = (k + 4) * np.finfo(dtype).eps * (1.5 * sizes + 1.5)
+        assert (abs(results[0] - (1.5 * exact - 1.5)) <= rounding).all()
+        for z in results[1:]:
+            np.testing.assert_array_equal(z, results[0])
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0])
+@pytest.mark.parametrize("kind", "fd")
+def test_products_of_a_column_and_a_row(kind, beta):
+    rng = np.random.default_rng(0)
+    dtype = KINDS[kind][0]
+    for n, m in ((90, 67), (3, 16), (5, 8), (4, 7)):
+        x, y = rng.normal(size=(2 * n, 1)).astype(dtype), rng.normal(size=m).astype(dtype)
+        start = rng.normal(size=(n, m)).astype(dtype) if beta else np.full((n, m), np.nan, dtype)
+        wanted = dtype(1.5) * (x[::2] * y) + (start if beta else 0)
+        for level in range(1, LIBRARY.symcomp_row_product_level() + 1):
+            for offset in (0, 1, 3):
+                memory = np.full(n * m + 16, 3, dtype)
+                z = memory[8 + offset :][: n * m].reshape(n, m)
+                z[:] = start
+                call("thin", kind, level, n, 1, m, 1.5, x, 2, 1, y, m, beta, z)
+                np.testing.assert_array_equal(z, wanted)
+                assert (memory[: 8 + offset] == 3).all()
+                assert (memory[8 + offset + n * m :] == 3).all()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "shape", [(10, 300, 70), (300, 10, 70), (90, 300, 7), (2, 2, 2), (70,) * 3]
