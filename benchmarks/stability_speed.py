@@ -45,6 +45,13 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "x / norm(x)": (
         "unit_vector", lambda x, y: x / T.sqrt(T.sum(x**2, axis=-1, keepdims=True))
     ),
+    "(x - mean(x)) / std(x)": (
+        "root_of_squares:unit_vector",
+        lambda x, y: (x - T.mean(x, axis=-1, keepdims=True)) / T.std(x, axis=-1, keepdims=True),
+    ),
+    "std(x) / mean(x)": (
+        "root_of_squares", lambda x, y: T.std(x, axis=-1) / T.mean(x, axis=-1)
+    ),
     "exp(mean(log(x)))": (
         "geometric_mean", lambda x, y: T.exp(T.mean(T.log(abs(x)), axis=-1))
     ),

@@ -18,8 +18,20 @@ import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
-from symcomp.rewrite.rule import RuleSet, elementwise, rule
-from symcomp.rewrite.views import as_sum, call, is_power_of_two, number, scaled
+from symcomp.ops.elementwise.scalar_math import mul
+from symcomp.ops.nnet.unit_vector import UnitVector
+from symcomp.ops.reductions.stable_reduce import Norm
+from symcomp.ops.shapes.axes import expand_dims
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.stabilize.norms import is_count
+from symcomp.rewrite.views import (
+    as_product,
+    as_sum,
+    call,
+    is_power_of_two,
+    number,
+    scaled,
+)
 
 # Longer products are not changed.
 MOST_FACTORS = 8
@@ -78,12 +90,27 @@ class Factors:
 
     def _is_open(self, x: Any) -> bool:
         """Tell whether ``x`` is read as a part of the product; a square is two factors."""
-        return (x.dtype, x.type.broadcastable) == self._type and x not in self._squared
+        return self._is_whole(x) and x not in self._squared
 
     @property
     def of_one_shape(self) -> bool:
         """True if no factor is stretched: scales of rows stay next to their operands."""
-        return all((x.dtype, x.type.broadcastable) == self._type for x in self.above + self.below)
+        return all(map(self._is_whole, self.above + self.below))
+
+    def unit_times_stretched(self) -> Any:
+        """Return a unit vector times the quotient of the other factors, all stretched, which is
+        about as large as the largest element of the product; None if there are other factors.
+        """
+        units = [x for x in self.above if computed_by(x, UnitVector) is not None]
+        above = [x for x in self.above if x not in units]
+        if len(units) != 1 or not above or not self.below or self._fills:
+            return None
+        if not self._is_whole(units[0]) or any(map(self._is_whole, [*above, *self.below])):
+            return None
+        return units[0] * scaled(self.number, reduce(mul, above) / reduce(mul, self.below))
+
+    def _is_whole(self, x: Any) -> bool:
+        return (x.dtype, x.type.broadcastable) == self._type
 
     def filled(self, x: Any) -> Any:
         """Return ``x``, a product, with the shapes that were filled with numbers."""
@@ -110,7 +137,8 @@ def _is_bounded(x: Any, functions: frozenset[str] = BOUNDED) -> bool:
 )
 def product_in_range(node: Apply, graph: Any) -> Any:
     """x y / z -> times_over(x, y, z);   x / (y z) -> over_both(x, y, z);
-    x y z -> times_three(x, y, z);   x^2 / y^2 -> (x / y)^2;   longer ones -> scaled_product
+    x y z -> times_three(x, y, z);   x^2 / y^2 -> (x / y)^2;   longer ones -> scaled_product;
+    u y / z -> u (y / z), where u is a unit vector, and y and z are stretched
     """
     out = node.outputs[0]
     if out.dtype != "float64" or node.op.inplace:
@@ -119,7 +147,7 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     if factors.count < 3 or not factors.whole:
         return None
     if not factors.of_one_shape:
-        return None
+        return factors.unit_times_stretched()
     if sum(not _is_bounded(x) for x in factors.above) + len(factors.below) < 3:
         return None
     found = _in_range(_with_signs(factors.above), factors.below)
@@ -287,10 +315,26 @@ def known_difference(node: Apply, graph: Any) -> Any:
     return node.inputs[2]
 
 
+@rule(
+    "true_div", why="one division of each element takes less time than two", from_above=True,
+)  # fmt: skip
+def unit_vector_over_count(node: Apply, graph: Any) -> Any:
+    """unit vector of x / sqrt(1 / n), as in standardization -> x / (norm of x * sqrt(1 / n))"""
+    unit, below = node.inputs
+    made = computed_by(unit, UnitVector)
+    if made is None or node.op.inplace or len(graph.clients[unit]) > 1:
+        return None
+    counts = [g for f in as_product(below).factors for g in as_product(f).factors]
+    if not counts or not all(map(is_count, counts)):
+        return None
+    (x,), axes = made.inputs, made.op.axes
+    return x / (expand_dims(Norm(axes)(x), axes) * below)
+
+
 EXTREMES = RuleSet(
     [
         known_difference, product_with_exponential, product_in_range, root_in_range,
-        exponential_of_square, exponential_of_sum,
+        exponential_of_square, exponential_of_sum, unit_vector_over_count,
     ],
     ["extremes"],
 )  # fmt: skip

@@ -31,7 +31,9 @@ from symcomp.ops.formulas.formula import (
     stands_alone,
 )
 from symcomp.ops.formulas.fused import Fused
+from symcomp.ops.nnet.unit_vector import SubtractProjection, UnitVector
 from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.levels import Kind, NodeGroups, assign_levels, bring_together
 from symcomp.rewrite.shapes import Shapes, shapes_of
@@ -47,6 +49,9 @@ MOST_ARRAYS = 24
 # A sum of more arrays becomes several, as kernels read no more than 64, and those of devices twice
 # as many of complex numbers.
 MOST_TERMS = 32
+# Functions that are fused with the elements that they read also where these are a single row:
+# computing the elements again in each pass costs less than storing them.
+OF_NORMS = (Norm, UnitVector, SubtractProjection)
 
 
 def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
@@ -125,8 +130,12 @@ def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[A
         kinds[node] = None
         pattern = loop_of(node)
         lines = {*_lines(node)}
-        if pattern is None or (lines and not lines <= {*axes.get(pattern, ())}):
+        if pattern is None:
             continue
+        if lines and not lines <= {*axes.get(pattern, ())}:
+            single = pattern not in axes and all(_row(pattern, lines))
+            if not single or not isinstance(node.op, OF_NORMS):
+                continue
         if pattern in axes:
             lengths = [shapes.of(_elements(node))[a] for a in axes[pattern]]
             lines_of[node] = tuple(n if isinstance(n, int) else id(n) for n in lengths)

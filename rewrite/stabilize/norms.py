@@ -109,10 +109,18 @@ def _norm(x: Any) -> Any:
 
 
 def is_count(x: Any) -> bool:
-    """Tell whether ``x`` is a nonnegative integer, as lengths are."""
+    """Tell whether ``x`` is a number of elements, or one less ``ddof`` that is kept from being
+    negative, as in variances.
+    """
     x = through_views(x)[0]
-    while (cast := elementwise(x, "cast")) is not None:
-        x = through_views(cast.inputs[0])[0]
+    while (node := elementwise(x, "cast", "maximum")) is not None:
+        least = number(node.inputs[-1])
+        if node.op.scalar.name == "maximum" and (least is None or least < 0):
+            return False
+        x = through_views(node.inputs[0])[0]
+        if node.op.scalar.name == "maximum" and not dtypes.is_discrete(x.dtype):
+            s = as_sum(x)
+            return s.single is not None and s.single[1] == 1 and is_count(s.single[0])
     return dtypes.is_discrete(x.dtype)
 
 

@@ -126,6 +126,18 @@ def test_norms_of_extreme_values(dtype):
         compare(both, np.array([size, 1, -size], dtype), rtol=4 * info.eps)
 
 
+def test_norms_of_rows_of_many_sizes():
+    """Rows of which only some leave the range, and all or none of them."""
+    x = T.dmatrix("x")
+    both = pair([x], [Norm(axes)(x) for axes in ((0,), (1,), (0, 1))])
+    values = RNG.normal(size=(6, 300))
+    for sizes in ((1, 1, 1), (1, 1e-200, 1e200), (1e-300, 1e-161, 0), (1e155, 1e307, 1e97)):
+        compare(both, values * np.resize(sizes, 6)[:, None], rtol=1e-14)
+        compare(both, (values * np.resize(sizes, 6)[:, None]).T.copy(), rtol=1e-14)
+    values[2, 5], values[4, 7] = np.nan, np.inf
+    compare(both, values, rtol=1e-14)
+
+
 def test_variances_do_not_cancel():
     x = T.dvector("x")
     native, _ = pair([x], [Variance((0,))(x)])

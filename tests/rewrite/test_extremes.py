@@ -10,6 +10,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.ops.nnet.unit_vector import UnitVector
 from symcomp.tests.exact import units_off
 
 VALUES = [0.0, -0.0, 1e300, 1e-300, 5e-324, np.inf, -2.0, 1.0 / 3]
@@ -57,6 +58,27 @@ def test_products_in_all_orders_of_extremes(text):
         np.testing.assert_allclose(f(*values), expected, rtol=8 * 2.0**-53, atol=2 * 5e-324)
         signs = np.signbit(f(*values)) == np.signbit(expected)
     assert (signs | np.isnan(expected)).all()
+
+
+def test_unit_vectors_between_stretched_factors():
+    """The quotient of these may leave the range in each order with the elements."""
+    x, y, z = T.dmatrix("x"), T.dcol("y"), T.dcol("z")
+    unit = UnitVector((1,))(x)
+    f = symcomp.function([x, y, z], [3 * unit * y / (z * z), unit / z])
+    values = np.array([[3.0, 4.0], [0.0, 2.0]])
+    y, z = np.array([[1e200], [1e-200]]), np.array([[1e150], [1e-150]])
+    expected = 3 * np.array([[0.6, 0.8], [0.0, 1.0]]) * np.array([[1e-100], [1e100]])
+    np.testing.assert_allclose(f(values, y, z)[0], expected, rtol=8 * 2.0**-53)
+
+
+def test_standardization_divides_each_element_once():
+    x = T.dmatrix("x")
+    f = symcomp.function([x], x / T.sqrt(T.mean(x**2, axis=1, keepdims=True)))
+    assert f.maker.trace.counts()["unit_vector_over_count"] == 1
+    values = np.random.default_rng(0).normal(size=(3, 40))
+    expected = values / np.sqrt((values**2).mean(axis=1, keepdims=True))
+    for scale in (1e-300, 1.0, 1e300):
+        np.testing.assert_allclose(f(scale * values), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [-1.0, 1.0, -0.5, 0.25])

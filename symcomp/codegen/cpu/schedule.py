@@ -8,9 +8,10 @@ from symcomp.codegen.cpu.passes import PassPlan
 from symcomp.codegen.functions.c_scalars import C_TYPES, scalar_text
 from symcomp.codegen.loopir.ir import KernelFunction
 from symcomp.codegen.loopir.kernel import Loops, RowFunction, Stage, Sweep
-from symcomp.codegen.loops.nests import Nest, nonempty, reduced_axes
+from symcomp.codegen.loops.nests import Body, Nest, nonempty, reduced_axes
 from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import GATHER
+from symcomp.ops.reductions.reduce import Reduce
 
 
 def schedule(nest: Nest) -> Loops | None:
@@ -77,9 +78,32 @@ class _Reduction:
             RowFunction(across, roles),
             RowFunction(f"body{after.number}", after.roles(())),
             parts_of_one(one.folds, one.ways) if one else 0,
+            self._chosen(taken.body),
             f"lanes{taken.number}" if one and one.ways else "",
             tuple(f"{name}{number}" for name in ("begin", "merge", "finish")) if one else (),
         )
+
+    def _chosen(self, body: Body) -> int:
+        """Return the array of truth values, one for each result, without which a pass adds nothing:
+        it only adds up values of ``guarded`` by one condition. 0: there is none.
+        """
+        conditions = {self._condition(value) for value in body.folds}
+        if body.stores or len(conditions) != 1:
+            return 0
+        return self.nest.values.get(conditions.pop(), 0)
+
+    def _condition(self, reduction: int) -> int:
+        """Return the truth value without which a sum adds zeros; -1 if there is none."""
+        formula = self.nest.formula
+        reduce = formula.steps[reduction - formula.first_step]
+        argument = reduce.arguments[0] - formula.first_step
+        if argument < 0 or not isinstance(reduce.function, Reduce):
+            return -1
+        step = formula.steps[argument]
+        if reduce.function.reduction.name != "sum" or not isinstance(step.function, ScalarOp):
+            return -1
+        guards = step.function.name == "guarded" and formula.dtypes[step.arguments[0]] == "bool"
+        return step.arguments[0] if guards else -1
 
 
 def _sweep(nest: Nest, bodies: tuple[RowFunction, ...], stages: tuple[Stage, ...]) -> Sweep:

@@ -404,16 +404,26 @@ class _Writer:
     # -- functions that neither cancel nor leave the range
 
     def norm(self, function: Norm | UnitVector, x: Value) -> Value:
-        axes, scale = function.axes, None
+        squares = self.sum(self("sqr", x), function.axes)
         # A number cast from a narrower dtype is in its range.
-        if x.dtype == "float64" and getattr(x.source, "name", None) != "cast":
-            one, near, far = (self.number(2.0**n, x) for n in (0, -600, 600))
-            top = self.max(self("abs", x), axes)
-            small = self("switch", self("lt", top, self.number(1e-100, x)), far, one)
-            scale = self("switch", self("gt", top, self.number(1e100, x)), near, small)
-            x = self("mul", x, scale)
-        z = self("sqrt", self.sum(self("sqr", x), axes))
-        return z if scale is None else self("true_div", z, scale)
+        if x.dtype != "float64" or getattr(x.source, "name", None) == "cast":
+            return self("sqrt", squares)
+        outside, scale, back = self.coarse_scale(squares)
+        again = self("guarded", outside, self("sqr", self("mul", x, scale)))
+        total = self("switch", outside, self.sum(again, function.axes), squares)
+        return self("mul", self("sqrt", total), back)
+
+    def coarse_scale(self, squares: Value) -> tuple[Value, Value, Value]:
+        """Return whether squares may have left the range when they were added up; a factor of the
+        numbers with which they stay in range; and its inverse, or 1 where they did not leave it.
+        """
+        one, low, high, small, large = (
+            self.number(2.0**n, squares) for n in (0, -640, 640, -600, 600)
+        )
+        inside = self("logical_and", self("gt", squares, low), self("lt", squares, high))
+        outside, below = self("logical_not", inside), self("lt", squares, one)
+        back = self("switch", outside, self("switch", below, small, large), one)
+        return outside, self("switch", below, large, small), back
 
     def unit_vector(self, function: UnitVector, x: Value) -> Value:
         return self("true_div", x, self.norm(function, x))

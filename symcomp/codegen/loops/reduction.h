@@ -167,6 +167,16 @@ static inline int reduction_at_once(const struct sweep *w)
     return w->lanes && !w->rank && w->rows <= SECTION;
 }
 
+/* Whether a stage has nothing to add to n adjacent results, `lanes` across for one. */
+static inline int reduction_adds_nothing(const struct stage *stage, int64_t n, char *const *data)
+{
+    const uint8_t *chosen = (const uint8_t *)data[stage->chosen];
+    int any = !stage->chosen;
+    for (int64_t i = 0; !any && i < n; i++)
+        any = chosen[i];
+    return !any;
+}
+
 /* All stages for n adjacent results, `step` apart; across for one result, or for all if one call
    computes each. */
 static inline void reduction_stages(const struct reduction *d, int64_t n, char *const *data,
@@ -176,18 +186,20 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
     for (int s = 0; s < k->count; s++) {
         const struct stage *stage = k->stages + s;
         const struct sweep *w = d->sweeps + s;
-        int64_t lanes = d->across ? w->n : n;
-        if (!empty && reduction_at_once(w)) {
+        int nothing = empty || reduction_adds_nothing(stage, d->across ? 1 : n, data);
+        int across = d->across && !nothing;
+        int64_t lanes = across ? w->n : n;
+        if (!nothing && reduction_at_once(w)) {
             stage->lanes(0, n, w->rows, w->rest, data, w->row_step, step);
             continue;
         }
         if (stage->begin)
             stage->begin(lanes, data);
-        if (!empty && !reduction_in_chunks(d, w, stage, lanes, data))
+        if (!nothing && !reduction_in_chunks(d, w, stage, lanes, data))
             reduction_pass(d, w, stage, lanes, data);
         if (!stage->begin)
             continue;
-        stage->finish(lanes, d->across, data);
+        stage->finish(lanes, across, data);
         if (d->across)
             stage->section.run(1, 1, data, step);
         else

@@ -152,6 +152,7 @@ def _tables(sweep: Sweep) -> list[str]:
                 *passes,
                 _body(stage.section, 2 * number + 1),
                 str(stage.parts),
+                str(stage.chosen),
                 *(f"{_LOOPS}_{function}" if function else "0" for function in functions),
             ]
             entries.append(f"{{{', '.join(fields)}}}")

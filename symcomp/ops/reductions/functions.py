@@ -253,8 +253,7 @@ def _as_ddof(name: str, ddof: Any) -> Any:
 def std(
     input: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
 ) -> TensorVariable:
-    """Return the standard deviation, the square root of ``var``; where it is 0 the gradient is not
-    finite.
+    """Return the standard deviation, the square root of ``var``; where it is 0, so is the gradient.
 
     Parameters are those of ``var``.
 

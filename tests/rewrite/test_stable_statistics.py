@@ -1,0 +1,73 @@
+"""Standardized numbers, coefficients of variation and other statistics that do not depend on the
+scale of their argument, from 1e-300 to 1e300, beside arithmetic with 2000 digits.
+"""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.tests.rewrite.test_stable_ranges import Exact, exact, written
+
+SCALES = [1e-300, 1e-200, 1e-100, 1.0, 1e100, 1e200, 1e300]
+OF_ONE = [
+    "(x - mean(x)) / sqrt(mean((x - mean(x))**2))", "(x - mean(x)) / std(x)", "std(x) / mean(x)",
+    "mean(x) / std(x)", "x / sqrt(mean(x**2))",
+]  # fmt: skip
+
+
+class Statistics(Exact):
+    """The functions of the texts, of objects that hold numbers of mpmath."""
+
+    @staticmethod
+    def std(x):
+        return mp.sqrt(((x - x.sum() / x.size) ** 2).sum() / x.size)
+
+
+def compiled(text, count):
+    """Compile the value, its gradients along a way, and its R-ops along others."""
+    xs = [T.dvector(name) for name in "xy"[:count]]
+    z = written(text, T, **dict(zip("xy", xs, strict=False)))
+    ways, along = [T.dvector(f"w{i}") for i in range(count)], T.dvector("along")
+    slopes = symcomp.grad((z * along).sum(), xs)
+    forward = [symcomp.gradient.Rop(z, x, w) for x, w in zip(xs, ways, strict=True)]
+    inputs = [*xs, *ways, along]
+    return symcomp.function(inputs, [z, *slopes, *forward], mode=symcomp.Mode(linker="py"))
+
+
+def near(got, true, units=32):
+    """Tell whether numbers are right to some units in the last place of the largest: the mean of
+    the argument is rounded.
+    """
+    most = max(map(abs, np.ravel(true)))
+    wrong = max(abs(mp.mpf(float(g)) - t) for g, t in zip(got, true, strict=True))
+    return wrong <= units * mp.mpf(np.finfo(float).eps) * most
+
+
+def check(text, points):
+    """Check the value, and the Jacobian by both modes, at each point: its arguments."""
+    count, size = len(points[0]), len(points[0][0])
+    f = compiled(text, count)
+    for point in points:
+        for i in range(count):
+            columns, forward = [], []
+            for way in np.eye(size):
+                ways = [way if j == i else np.zeros(size) for j in range(count)]
+                value, column = exact(text, point, ways, Statistics())
+                z, *derivatives = f(*point, *ways, np.ones(size))
+                columns.append(np.ravel(column))
+                forward.append(np.ravel(derivatives[count + i]))
+                assert near(np.ravel(z), np.ravel(value), 4), ("value", point)
+            assert near(np.ravel(forward), np.ravel(columns)), ("R-op", i, point)
+            # Where the value is a number, `along` is added up: the way is 1 / size.
+            scalar = columns[0].size == 1
+            rows = [np.full(size, 1 / size)] if scalar else np.eye(size)
+            got = [f(*point, *ways, way)[1 + i] for way in rows]
+            assert near(np.ravel(got), np.ravel(np.transpose(columns))), ("gradient", i, point)
+
+
+@pytest.mark.parametrize("text", OF_ONE)
+def test_statistics_of_any_scale(text):
+    rng = np.random.default_rng(0)
+    check(text, [(scale * rng.normal(0.3, 1, 4),) for scale in SCALES])
