@@ -143,20 +143,6 @@ static int is_row(int type, const Matrix *a, const Matrix *b)
     return a->rows == 1 && !b->transposed && product_level > 0 && size <= LARGEST_MATRIX;
 }
 
-/* ``multiply`` for a row and a matrix whose rows lie in one piece. */
-static inline void multiply_row(int type, const Matrix *a, const Matrix *b, char *z, double alpha,
-                                double beta)
-{
-    const int64_t step = a->transposed ? a->ld : 1;
-    if (type == NPY_FLOAT32)
-        symcomp_row_times_f(product_level, b->rows, b->columns, (float)alpha,
-                            (const float *)a->data, step, (const float *)b->data, b->ld,
-                            (float)beta, (float *)z);
-    else
-        symcomp_row_times_d(product_level, b->rows, b->columns, alpha, (const double *)a->data,
-                            step, (const double *)b->data, b->ld, beta, (double *)z);
-}
-
 /* Whether a product has a side so short that BLAS is slow with it. */
 static int is_thin(int type, const Matrix *a, const Matrix *b)
 {
@@ -214,6 +200,21 @@ static inline void set_factors(Factors *f, double alpha, double alpha_imag, doub
     f->single[1][1] = (float)beta_imag;
 }
 
+/* z <- beta c + alpha a b for a row a and a matrix whose rows lie in one piece; c may be z. */
+static inline void multiply_row(int type, const Matrix *a, const char *row, const Matrix *b,
+                                const char *matrix, const Factors *by, const char *c, char *z)
+{
+    const int64_t step = a->transposed ? a->ld : 1;
+    if (type == NPY_FLOAT32)
+        symcomp_row_times_f(product_level, b->rows, b->columns, by->single[0][0], (const float *)row,
+                            step, (const float *)matrix, b->ld, by->single[1][0], (const float *)c,
+                            (float *)z);
+    else
+        symcomp_row_times_d(product_level, b->rows, b->columns, by->wide[0][0], (const double *)row,
+                            step, (const double *)matrix, b->ld, by->wide[1][0], (const double *)c,
+                            (double *)z);
+}
+
 static inline void *factor_of(Factors *f, int type, int which)
 {
     return type == NPY_FLOAT32 || type == NPY_COMPLEX64 ? (void *)f->single[which]
@@ -236,13 +237,13 @@ static void vector_product(int type, const Matrix *x, int across, char *v, blas_
                                  &step, factor_of(by, type, 1), z, &one);
     else if (type == NPY_FLOAT32 && across)
         symcomp_row_times_f(product_level, k, m, (float)alpha, (const float *)v, step,
-                            (const float *)x->data, x->ld, (float)beta, (float *)z);
+                            (const float *)x->data, x->ld, (float)beta, (float *)z, (float *)z);
     else if (type == NPY_FLOAT32)
         symcomp_times_column_f(product_level, k, m, (float)alpha, (const float *)v,
                                (const float *)x->data, x->ld, (float)beta, (float *)z);
     else if (across)
         symcomp_row_times_d(product_level, k, m, alpha, (const double *)v, step,
-                            (const double *)x->data, x->ld, beta, (double *)z);
+                            (const double *)x->data, x->ld, beta, (double *)z, (double *)z);
     else
         symcomp_times_column_d(product_level, k, m, alpha, (const double *)v,
                                (const double *)x->data, x->ld, beta, (double *)z);

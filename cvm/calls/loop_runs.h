@@ -51,7 +51,7 @@ typedef struct {
 } LoopCall;
 
 /* Look for signals now and then. */
-static int check_signals(Runner *runner)
+static __attribute__((noinline)) int check_signals(Runner *runner)
 {
     const int was_released = runner->released != NULL;
     int failed;

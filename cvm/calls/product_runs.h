@@ -25,7 +25,7 @@ typedef struct {
     int64_t count, each_a, each_b, each_z;
     Matrix left, right;         /* without their addresses */
     Factors by;
-    struct axes *copy_of_c;     /* NULL: c is where the result goes */
+    struct axes *copy_of_c;     /* NULL: c is where the result goes, or is read where it lies (BY_ROW) */
     product_function *loops;
     int64_t strides[4];         /* of the loops: down and along a, and b */
     int threads;                /* sharing the parts of the product, or the products of stacks */
@@ -54,9 +54,7 @@ static void read_factor(const Frame *frame, const Place *place, int type, double
 static inline void multiply_by(const ProductCall *c, const Matrix *left, const Matrix *right,
                                char *z, Factors *by)
 {
-    if (c->way == BY_ROW)
-        multiply_row(c->type, left, right, z, by->wide[0][0], by->wide[1][0]);
-    else if (c->way == BY_FEW)
+    if (c->way == BY_FEW)
         multiply_few(c->type, left, right, z, by->wide[0][0], by->wide[1][0]);
     else
         multiply(c->type, left, right, z, by);
@@ -117,27 +115,55 @@ static void multiply_one(void *work, int64_t i, int worker)
         multiply_by(c, &left, &right, m->z + i * c->each_z, m->by);
 }
 
+/* The factors of a product, read into ``read`` unless they are constants. NULL: the first one is 0. BLAS
+   does not look at a and b then; Python does, for NaN. */
+static inline const Factors *product_factors(const ProductCall *c, const Frame *frame, Factors *read)
+{
+    if (c->alpha_type < 0 && c->beta_type < 0)
+        return &c->by;
+    *read = c->by;
+    if (c->alpha_type >= 0)
+        read_factor(frame, &c->alpha, c->alpha_type, read->wide[0]);
+    if (c->beta_type >= 0)
+        read_factor(frame, &c->beta, c->beta_type, read->wide[1]);
+    set_factors(read, read->wide[0][0], read->wide[0][1], read->wide[1][0], read->wide[1][1]);
+    return read->wide[0][0] == 0 && read->wide[0][1] == 0 ? NULL : read;
+}
+
+/* Copy c to where the result goes, if it is needed. */
+static inline void copy_c(const ProductCall *c, const Frame *frame, const Factors *by)
+{
+    if (c->copy_of_c != NULL && (by->wide[1][0] != 0 || by->wide[1][1] != 0))
+        move_axes(c->copy_of_c, function_that_sets(c->itemsize), data_at(frame, &c->z),
+                  data_at(frame, &c->c));
+}
+
+/* The product of a row and a matrix. Where c is not copied, it is read where it lies. */
+static int run_row_product(const void *params, Frame *frame)
+{
+    const ProductCall *c = (const ProductCall *)params;
+    char *z = data_at(frame, &c->z);
+    Factors read;
+    const Factors *by = product_factors(c, frame, &read);
+    if (by == NULL)
+        return DECLINED;
+    copy_c(c, frame, by);
+    multiply_row(c->type, &c->left, data_at(frame, &c->a), &c->right, data_at(frame, &c->b), by,
+                 c->copy_of_c == NULL && c->has_c ? data_at(frame, &c->c) : z, z);
+    return DONE;
+}
+
 static int run_product(const void *params, Frame *frame)
 {
     const ProductCall *c = (const ProductCall *)params;
+    Factors read;
+    const Factors *by = product_factors(c, frame, &read);
     Multiplying m = {c, data_at(frame, &c->a), data_at(frame, &c->b), data_at(frame, &c->z),
-                     (Factors *)&c->by};
-    Factors read, *by = m.by;
+                     (Factors *)by};
     int64_t i;
-    if (c->alpha_type >= 0 || c->beta_type >= 0) {
-        read = c->by;
-        by = m.by = &read;
-        if (c->alpha_type >= 0)
-            read_factor(frame, &c->alpha, c->alpha_type, by->wide[0]);
-        if (c->beta_type >= 0)
-            read_factor(frame, &c->beta, c->beta_type, by->wide[1]);
-        set_factors(by, by->wide[0][0], by->wide[0][1], by->wide[1][0], by->wide[1][1]);
-        /* BLAS does not look at a and b then; Python does, for NaN. */
-        if (by->wide[0][0] == 0 && by->wide[0][1] == 0)
-            return DECLINED;
-    }
-    if (c->has_c && c->copy_of_c != NULL && (by->wide[1][0] != 0 || by->wide[1][1] != 0))
-        move_axes(c->copy_of_c, function_that_sets(c->itemsize), m.z, data_at(frame, &c->c));
+    if (by == NULL)
+        return DECLINED;
+    copy_c(c, frame, by);
     if (c->size_of_part > 0) {
         const int64_t length = c->by_columns ? c->right.columns : c->left.rows;
         share(multiply_part, &m, (length + c->size_of_part - 1) / c->size_of_part, c->threads);

@@ -199,6 +199,11 @@ static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix
         }
     }
     choose_way(k, a->count == 1);
+    if (k->way == BY_ROW) {
+        call->run = run_row_product;
+        if (c != NULL && c->flags & C_ORDER)
+            k->copy_of_c = NULL;
+    }
     call->work = (double)a->count * a->rows * a->columns * b->columns;
     call->nanoseconds = NANOSECONDS_OF_CALL + call->work * nanoseconds_of_product(k);
     call->is_independent = 1;

@@ -3,12 +3,12 @@
    ALL(x), LOAD(p), MASK, MASK_OF(n) (the first n lanes), MASK_FROM(n) (all but these), SOME(p, mask),
    STORE(p, v), KEEP(p, mask, v), FMA(x, y, z), MUL(x, y) and SUM(v) defined. */
 
-/* z <- beta z + alpha x W for `count` vectors of columns; `mask` says which columns of the last
+/* z <- beta c + alpha x W for `count` vectors of columns; `mask` says which columns of the last
    vector exist. `count` and `parts` are constants: `parts` sums are computed side by side, to
    hide the latency of additions. */
 TARGET ALWAYS_INLINE void NAME(columns)(const int count, const int parts, int64_t k, const T *x,
-                                        int64_t step, const T *w, int64_t ld, T alpha, T beta, T *z,
-                                        MASK mask)
+                                        int64_t step, const T *w, int64_t ld, T alpha, T beta,
+                                        const T *c, T *z, MASK mask)
 {
     VECTOR sum[MOST];
     int64_t i = 0;
@@ -34,28 +34,29 @@ TARGET ALWAYS_INLINE void NAME(columns)(const int count, const int parts, int64_
         UNROLL for (int p = 1; p < parts; p++)
             total = FMA(ALL(1), sum[p * count + j], total);
         total = MUL(ALL(alpha), total);
-        T *place = z + j * WIDTH;
+        const T *added = c + j * WIDTH;
         if (beta != 0)
-            total = FMA(ALL(beta), j < count - 1 ? LOAD(place) : SOME(place, mask), total);
+            total = FMA(ALL(beta), j < count - 1 ? LOAD(added) : SOME(added, mask), total);
         if (j < count - 1)
-            STORE(place, total);
+            STORE(z + j * WIDTH, total);
         else
-            KEEP(place, mask, total);
+            KEEP(z + j * WIDTH, mask, total);
     }
 }
 
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        NAME(columns)(n, (n) < 4 ? 4 : 2 * (n) <= MOST ? 2 : 1, k, x, step, w, ld, alpha, beta, z, mask);  \
+        NAME(columns)(n, (n) < 4 ? 4 : 2 * (n) <= MOST ? 2 : 1, k, x, step, w, ld, alpha, beta, c, z, \
+                      mask);                                                                       \
         break;
 
-/* z <- beta z + alpha x W, a panel of columns after the other. */
+/* z <- beta c + alpha x W, a panel of columns after the other. */
 TARGET static void NAME(row_panels)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
-                                   const T *w, int64_t ld, T beta, T *z)
+                                   const T *w, int64_t ld, T beta, const T *c, T *z)
 {
     int64_t vectors = (m + WIDTH - 1) / WIDTH, panels = (vectors + MOST - 1) / MOST;
     int64_t width = panels ? (vectors + panels - 1) / panels : 0;
-    for (; m > 0; m -= width * WIDTH, w += width * WIDTH, z += width * WIDTH) {
+    for (; m > 0; m -= width * WIDTH, w += width * WIDTH, c += width * WIDTH, z += width * WIDTH) {
         int64_t left = (m + WIDTH - 1) / WIDTH, count = left < width ? left : width;
         int64_t rest = m - (count - 1) * WIDTH;
         MASK mask = MASK_OF(rest < WIDTH ? rest : WIDTH);
@@ -98,11 +99,11 @@ TARGET ALWAYS_INLINE void NAME(sums_ahead)(const int count, int64_t k, const T *
         NAME(sums_ahead)(n, k, x, step, w + begin * WIDTH, ld, first, last, sums);                 \
         break;
 
-/* z <- beta z + alpha x W for a matrix of more columns than MOST vectors that is not in the cache. Where
+/* z <- beta c + alpha x W for a matrix of more columns than MOST vectors that is not in the cache. Where
    all rows are aligned alike, vectors begin at aligned addresses, the first one before column 0. Each
    result is one sum over the rows, so it depends neither on the address nor on the order of panels. */
 TARGET static void NAME(row_times_ahead)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
-                                       const T *w, int64_t ld, T beta, T *z)
+                                       const T *w, int64_t ld, T beta, const T *c, T *z)
 {
     const int64_t skipped = ld % WIDTH ? 0 : (int64_t)((uintptr_t)w / sizeof(T) % WIDTH);
     const int64_t all = skipped + m, vectors = (all + WIDTH - 1) / WIDTH;
@@ -110,6 +111,7 @@ TARGET static void NAME(row_times_ahead)(int64_t k, int64_t m, T alpha, const T 
     const int is_backwards = turn_around(w);
     T sums[MOST * WIDTH];
     w -= skipped;
+    c -= skipped;
     z -= skipped;
     for (int64_t i = 0; i < panels; i++) {
         const int64_t panel = is_backwards ? panels - 1 - i : i;
@@ -127,20 +129,20 @@ TARGET static void NAME(row_times_ahead)(int64_t k, int64_t m, T alpha, const T 
         }
         for (int64_t j = panel > 0 ? begin * WIDTH : skipped; j < stop; j++) {
             const T total = alpha * sums[j - begin * WIDTH];
-            z[j] = beta != 0 ? beta * z[j] + total : total;
+            z[j] = beta != 0 ? beta * c[j] + total : total;
         }
     }
 }
 #undef CASE
 
-/* z <- beta z + alpha x W, x of k numbers `step` apart, W of k rows `ld` apart and m columns. */
+/* z <- beta c + alpha x W, x of k numbers `step` apart, W of k rows `ld` apart and m columns. */
 TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
-                                   const T *w, int64_t ld, T beta, T *z)
+                                   const T *w, int64_t ld, T beta, const T *c, T *z)
 {
     if (m > MOST * WIDTH && k * m * (int64_t)sizeof(T) > LARGEST_CACHED)
-        NAME(row_times_ahead)(k, m, alpha, x, step, w, ld, beta, z);
+        NAME(row_times_ahead)(k, m, alpha, x, step, w, ld, beta, c, z);
     else
-        NAME(row_panels)(k, m, alpha, x, step, w, ld, beta, z);
+        NAME(row_panels)(k, m, alpha, x, step, w, ld, beta, c, z);
 }
 
 /* z[i] <- beta z[i] + alpha (row i of W) x for `count` rows, a constant. */

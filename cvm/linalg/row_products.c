@@ -200,9 +200,9 @@ int symcomp_row_product_level(void)
 /* The functions of the level, for floats (f) and doubles (d); none at level 0. */
 #define CHOICES(T, s)                                                                              \
     void symcomp_row_times_##s(int level, int64_t k, int64_t m, T alpha, const T *x, int64_t step, \
-                               const T *w, int64_t ld, T beta, T *z)                               \
+                               const T *w, int64_t ld, T beta, const T *c, T *z)                   \
     {                                                                                              \
-        FOR(s, row_times)(k, m, alpha, x, step, w, ld, beta, z);                                   \
+        FOR(s, row_times)(k, m, alpha, x, step, w, ld, beta, c, z);                                \
     }                                                                                              \
     void symcomp_times_column_##s(int level, int64_t k, int64_t m, T alpha, const T *x,            \
                                   const T *w, int64_t ld, T beta, T *z)                            \

@@ -22,14 +22,15 @@ enum { AVX2 = 1, AVX512 = 2 };
 VISIBLE int symcomp_row_product_level(void);
 
 /* For floats (f) and doubles (d), with the code of a level above 0:
-   z <- beta z + alpha x w, for a row x of numbers ``step`` apart and w of k rows and m columns;
+   z <- beta c + alpha x w, for a row x of numbers ``step`` apart and w of k rows and m columns; c may be z;
    z <- beta z + alpha w x, for a column x and w of m rows and k columns;
    z <- beta z + alpha a b, for a of n rows and k columns, its numbers ``down`` and ``along`` apart;
    z <- beta z + alpha a w', for w of m rows.
-   Matrices lie in rows, ``ld`` apart; z may be anything where beta is 0. */
+   Matrices lie in rows, ``ld`` apart; z and c may be anything where beta is 0. */
 #define DECLARE(T, s)                                                                              \
     VISIBLE void symcomp_row_times_##s(int level, int64_t k, int64_t m, T alpha, const T *x,       \
-                                       int64_t step, const T *w, int64_t ld, T beta, T *z);        \
+                                       int64_t step, const T *w, int64_t ld, T beta, const T *c,   \
+                                       T *z);                                                      \
     VISIBLE void symcomp_times_column_##s(int level, int64_t k, int64_t m, T alpha, const T *x,    \
                                           const T *w, int64_t ld, T beta, T *z);                   \
     VISIBLE void symcomp_thin_##s(int level, int64_t n, int64_t k, int64_t m, T alpha, const T *a, \

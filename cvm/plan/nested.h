@@ -145,16 +145,14 @@ static void leave_nested(Frame *frame)
     give_back_one(frame);
 }
 
-/* The calls of a nested segment; some runs are timed, where a profile is asked for. */
-static inline int run_nested_calls(Tree *tree, Segment *s, Frame *frame, int *stopped)
+/* The calls of a nested segment, where a profile is asked for: some runs are timed. */
+static __attribute__((noinline)) int run_profiled_calls(Tree *tree, Segment *s, Frame *frame, int *stopped)
 {
     Runner *runner = frame->runner;
     Counts *counts = tree->counts;
-    int kind, status, was_released;
+    const int kind = next_run(&counts->sampler);
+    int status, was_released;
     int64_t began, timing;
-    if (counts == NULL)
-        return run_calls(s, frame, stopped);
-    kind = next_run(&counts->sampler);
     if (kind == UNTIMED)
         return run_calls(s, frame, stopped);
     was_released = runner->released != NULL;
@@ -171,16 +169,25 @@ static inline int run_nested_calls(Tree *tree, Segment *s, Frame *frame, int *st
     return status;
 }
 
-/* Run a nested program in a frame that is ready, and copy its results. The GIL is as before after it,
-   or taken. */
-static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expected)
+static inline int run_nested_calls(Tree *tree, Segment *s, Frame *frame, int *stopped)
+{
+    return tree->counts == NULL ? run_calls(s, frame, stopped)
+                                : run_profiled_calls(tree, s, frame, stopped);
+}
+
+/* A run of a nested program has come to its end in this segment. */
+static inline void end_nested(Tree *tree, Segment *s, Frame *frame)
+{
+    count_run(s, tree->counts);
+    copy_results(s, frame);
+    straighten_if_hot(s, frame->runner);
+}
+
+/* Continue a run whose calls have stopped at one that was not DONE. */
+static __attribute__((noinline)) int continue_nested(Tree *tree, Segment *s, Frame *frame,
+                                                     const Result *expected, int status, int stopped)
 {
     Frame *const root = frame;
-    int stopped = 0, status = make_arrays(s, frame);
-    frame->has_copied = 0;
-    add_one(&tree->clock);
-    if (status == DONE)
-        status = run_nested_calls(tree, s, frame, &stopped);
     while (status == OTHER) {
         Segment *side = exit_of(s, stopped, frame);
         Frame *inner;
@@ -199,9 +206,7 @@ static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expect
         status = run_nested_calls(tree, s, frame, &stopped);
     }
     if (status == DONE) {
-        count_run(s, tree->counts);
-        copy_results(s, frame);
-        straighten_if_hot(s, frame->runner);
+        end_nested(tree, s, frame);
     } else {
         take_gil(frame->runner);
         count_part(s, stopped, tree->counts, status == RAISED);
@@ -216,6 +221,21 @@ static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expect
         frame = outer;
     }
     return status;
+}
+
+/* Run a nested program in a frame that is ready, and copy its results. The GIL is as before after it,
+   or taken. */
+static inline int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expected)
+{
+    int stopped = 0, status = make_arrays(s, frame);
+    frame->has_copied = 0;
+    add_one(&tree->clock);
+    if (status == DONE)
+        status = run_nested_calls(tree, s, frame, &stopped);
+    if (status != DONE)
+        return continue_nested(tree, s, frame, expected, status, stopped);
+    end_nested(tree, s, frame);
+    return DONE;
 }
 
 #endif

@@ -155,6 +155,11 @@ typedef struct {
     void *copy;             /* nested: how it is copied to where it is wanted */
 } Result;
 
+/* A storage of a nested segment, and the result that is made in it. */
+typedef struct {
+    int storage, result;
+} ResultPlace;
+
 typedef struct {
     int call, n;
     int64_t *outcome;
@@ -182,6 +187,9 @@ struct Segment {
     Exit *exits;
     Result *results;
     int *made, n_made;          /* storages whose arrays are made when a run begins */
+    ResultPlace *result_places; /* nested: the storages that lie where the caller wants results */
+    int n_result_places;
+    int is_simple;              /* whether all calls run one after another with the GIL as it is */
     PyObject **recycled;        /* two arrays for each storage that is recycled */
     char *latest;               /* the one of both that was returned last */
     int64_t arena_bytes;

@@ -173,21 +173,24 @@ static int settle_storages(Segment *s)
     s->made = (int *)pool_new(&s->pool, (size_t)s->n_storages * sizeof(int));
     s->recycled = (PyObject **)pool_new(&s->pool, 2 * (size_t)s->n_storages * sizeof(PyObject *));
     s->latest = (char *)pool_new(&s->pool, (size_t)s->n_storages);
-    if (s->made == NULL || s->recycled == NULL || s->latest == NULL)
+    s->result_places = (ResultPlace *)pool_new(&s->pool, (size_t)s->n_storages * sizeof(ResultPlace));
+    if (s->made == NULL || s->recycled == NULL || s->latest == NULL || s->result_places == NULL)
         return 0;
-    s->n_made = 0;
+    s->n_made = s->n_result_places = 0;
     for (i = s->first_own_storage; i < s->n_storages; i++) {
         Storage *storage = s->storages[i];
         const int is_late = is_made_late(s->code, storage->kind, storage->bytes);
         if (storage->kind == RESULT && s->code->is_nested) {
             if (storage->result < 0)
                 storage->kind = ARENA;
+            else
+                s->result_places[s->n_result_places++] = (ResultPlace){i, storage->result};
         } else if (storage->kind == RESULT) {
             storage->is_recycled = is_for_callers(s, storage);
             if (!is_late && !storage->is_recycled && !is_shown(s, storage, 0, s->code->n_outputs))
                 storage->kind = ARENA;
         }
-        if ((storage->kind == RESULT || storage->kind == ARRAY) && !is_late)
+        if ((storage->kind == ARRAY || (storage->kind == RESULT && !s->code->is_nested)) && !is_late)
             s->made[s->n_made++] = i;
         s->has_objects |= storage->kind == ARRAY || storage->kind == OBJECT ||
                           (storage->kind == LATE && storage->base == NULL) ||
@@ -212,6 +215,22 @@ static void sum_up_calls(Segment *s)
     }
 }
 
+/* Whether a call gives up the GIL. The caller of a nested program has given it up before, unless that calls
+   Python. */
+static inline int gives_up_gil(const Segment *s, const Call *call)
+{
+    return call->gives_up_gil && (s->has_python || !s->code->is_nested);
+}
+
+static int is_simple(const Segment *s)
+{
+    int i;
+    for (i = 0; i < s->n_calls; i++)
+        if (begins_section(&s->calls[i]) || gives_up_gil(s, &s->calls[i]) || s->calls[i].needs_gil)
+            return 0;
+    return 1;
+}
+
 /* Do the work that planning left for the first run of a segment: most segments never run again.
    Nested segments are run without the GIL, and are made ready at once. */
 static int make_ready(Segment *s)
@@ -224,6 +243,7 @@ static int make_ready(Segment *s)
     if (s->arena_bytes < 0)
         return 0;
     choose_releases(s);
+    s->is_simple = is_simple(s);
     s->is_ready = 1;
     return 1;
 }
@@ -352,17 +372,15 @@ static Segment *exit_of(const Segment *s, int call, const Frame *frame)
     return NULL;
 }
 
-/* Make the arrays that are there from the beginning of a run. */
+/* Make the arrays that are there from the beginning of a run, and find the memory of the caller. */
 static inline int make_arrays(const Segment *s, Frame *frame)
 {
     int i;
-    for (i = 0; i < s->n_made; i++) {
-        const Storage *storage = s->storages[s->made[i]];
-        if (storage->kind == RESULT && s->code->is_nested)
-            frame->address[storage->index] = frame->provided[storage->result];
-        else if (make_array(frame, storage) != DONE)
+    for (i = 0; i < s->n_result_places; i++)
+        frame->address[s->result_places[i].storage] = frame->provided[s->result_places[i].result];
+    for (i = 0; i < s->n_made; i++)
+        if (make_array(frame, s->storages[s->made[i]]) != DONE)
             return RAISED;
-    }
     return DONE;
 }
 
@@ -404,8 +422,7 @@ static int run_stretch(const Segment *s, Frame *frame, int first, int end, int *
             i = call->section->end - 1;
             continue;
         }
-        /* The caller of a nested program has released the GIL before, unless it calls Python. */
-        if (call->gives_up_gil && (s->has_python || !s->code->is_nested))
+        if (gives_up_gil(s, call))
             give_up_gil(runner);
         else if (call->needs_gil)
             take_gil(runner);
@@ -418,13 +435,10 @@ static int run_stretch(const Segment *s, Frame *frame, int first, int end, int *
     return DONE;
 }
 
-/* Run the calls of a segment; at which it stopped, if one was not DONE. */
-static int run_calls(const Segment *s, Frame *frame, int *stopped)
+/* ``run_calls`` where there is straight code. */
+static int run_stretches(const Segment *s, const StraightCode *straight, Frame *frame, int *stopped)
 {
-    const StraightCode *straight = straight_code_of(s);
     int i;
-    if (straight == NULL)
-        return run_stretch(s, frame, 0, s->n_calls, stopped);
     for (i = 0; i < straight->n; i++) {
         const Stretch *x = &straight->stretches[i];
         straight_function *run = straight_function_of(x);
@@ -435,6 +449,25 @@ static int run_calls(const Segment *s, Frame *frame, int *stopped)
             const int status = run_stretch(s, frame, x->first, x->end, stopped);
             if (status != DONE)
                 return status;
+        }
+    }
+    return DONE;
+}
+
+/* Run the calls of a segment; at which it stopped, if one was not DONE. */
+static inline int run_calls(const Segment *s, Frame *frame, int *stopped)
+{
+    const StraightCode *straight = straight_code_of(s);
+    const Call *call = s->calls, *const end = call + s->n_calls;
+    if (straight != NULL)
+        return run_stretches(s, straight, frame, stopped);
+    if (!s->is_simple)
+        return run_stretch(s, frame, 0, s->n_calls, stopped);
+    for (; call < end; call++) {
+        const int status = call->run(call->params, frame);
+        if (status != DONE) {
+            *stopped = (int)(call - s->calls);
+            return status;
         }
     }
     return DONE;

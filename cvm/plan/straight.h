@@ -73,7 +73,7 @@ static int64_t runs_until_hot(const Segment *s)
 static inline int is_hot(const Segment *s) { return s->runs + s->failed_guards >= s->hot_after; }
 
 /* Ask for the straight code of a segment, once. The GIL is as before after it. */
-static void ask_for_straight_code(Segment *s, Runner *runner)
+static __attribute__((noinline)) void ask_for_straight_code(Segment *s, Runner *runner)
 {
     const int was_released = runner->released != NULL;
     /* A thread of the pool does not wait for the GIL: a later run asks. */

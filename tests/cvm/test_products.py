@@ -68,7 +68,7 @@ def test_products_with_vectors(kind, k, m, beta, step, seed):
     start = rng.normal(size=m).astype(dtype) if beta else np.full(m, np.nan, dtype)
     for level in range(1, LIBRARY.symcomp_row_product_level() + 1):
         z = start.copy()
-        call("row_times", kind, level, k, m, 1.5, x, step, b, m + 2, beta, z)
+        call("row_times", kind, level, k, m, 1.5, x, step, b, m + 2, beta, start, z)
         wanted = 1.5 * (x[::step] @ b[:, :m]) + (beta * start if beta else 0)
         np.testing.assert_allclose(z, wanted, rtol=tolerance, atol=10 * tolerance)
         z = start.copy()
@@ -92,8 +92,8 @@ def test_matrices_that_are_read_ahead(kind, gap):
         for offset in (0, 1, 5, 8, 15, 15):
             w = np.full(whole.size + 16, np.nan, dtype)[offset:][: whole.size].reshape(whole.shape)
             w[:, :m] = whole[:, :m]
-            z = np.full(m + 32, 3, dtype)
-            call("row_times", kind, level, k, m, 1.5, x, 1, w, w.shape[1], -0.5, z[16:])
+            z, c = np.full((2, m + 32), 3, dtype)
+            call("row_times", kind, level, k, m, 1.5, x, 1, w, w.shape[1], -0.5, c[16:], z[16:])
             assert (z[:16] == 3).all()
             assert (z[m + 16 :] == 3).all()
             results.append(z[16 : m + 16])

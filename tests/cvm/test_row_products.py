@@ -54,7 +54,10 @@ def test_sums(dtype, beta):
         row, start = RNG.normal(size=k).astype(dtype), RNG.normal(size=m).astype(dtype)
         wanted = beta * start + 1.5 * (row.astype("float64") @ matrix)
         scale = 30 * np.finfo(dtype).eps * np.abs(wanted).max()
-        np.testing.assert_allclose(f(start, row, matrix), wanted, rtol=0, atol=scale)
+        for added in (start, np.repeat(start, 2)[::2]):
+            for _ in range(2):
+                found = f(added, row, matrix)
+                np.testing.assert_allclose(found, wanted, rtol=0, atol=scale)
         wanted = beta * start - matrix.T.astype("float64") @ row
         np.testing.assert_allclose(g(start, row, matrix.T), wanted, rtol=0, atol=scale)
 
