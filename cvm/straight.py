@@ -11,7 +11,6 @@ no other call reads, are not written to memory at all. Results have the same bit
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -281,8 +280,7 @@ def _is_light(run: KernelRun) -> bool:
     formula, elements = run.kernel.formula, math.prod(run.shape)
     if elements * len(formula.steps) > MOST_WORK or formula.tables:
         return False
-    texts = run.kernel.whole.kernel.source, *run.kernel.whole.kernel.needs
-    if calls_vectors({word for text in texts for word in re.findall(r"\w+", text)}):
+    if calls_vectors(run.kernel.whole.kernel):
         return False
     return elements * sum(_calls(formula, v) for v in range(len(formula.steps))) <= MOST_CALLS
 

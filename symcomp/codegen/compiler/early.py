@@ -29,8 +29,8 @@ from symcomp.codegen.compiler.entry import Order
 from symcomp.config import config
 from symcomp.core.spans import span
 
-# Shorter files gain little: starting the compiler takes most of the time.
-LONG = 50_000
+# Shorter files gain little: below a tenth of a second.
+LONG = 10_000
 # Seconds before optimizing begins: a short program ends before, with the processor to itself.
 PATIENCE = 0.2
 # Loops over these functions call vector versions, which round differently, if they are vectorized.

@@ -17,16 +17,8 @@ from symcomp.codegen.loopir.ir import (
     Pack,
     WritePack,
 )
-from symcomp.codegen.printers.c_file import (
-    OF_DOUBLES,
-    OF_REALS,
-    functions_of_numbers,
-    gamma_functions,
-    header,
-    pair_functions,
-    special_functions,
-    wider_functions,
-)
+from symcomp.codegen.printers.c_file import FUNCTIONS
+from symcomp.codegen.printers.c_headers import Library, header, words_of
 from symcomp.codegen.printers.c_text import Add, Lines, index_text, value_text
 from symcomp.core.record import record
 
@@ -34,10 +26,8 @@ from symcomp.core.record import record
 WARP = 32
 # Text that is none for cards, as it has complex numbers.
 _LACKING = re.compile(r"\b(?:c_\w+|creal|cimag|conj|_Complex|complex_of)\b")
-_CALLED = re.compile(r"\b[a-zA-Z_]\w*(?=\()")
 #: The dtypes that atomics add.
 ADDED = ("float32", "float64", "int32", "int64", "uint32", "uint64")
-_HEAD = re.compile(r"^(?:INLINE|HELPER|RARE|SLOW) .*?(?:\bF\((\w+)\)|(\w+))\(", re.M)
 
 
 @record
@@ -189,36 +179,16 @@ def named(lines: Sequence[str], threads: int, blocks: int = 1) -> tuple[str, str
 
 def file_of(texts: Sequence[str]) -> str:
     """Return a source of kernels: their texts, and before them what they need."""
-    parts = [header("cuda/prelude.h")]
-    called = {word for text in texts for word in _CALLED.findall(text)}
-    more = [text for text in _more_functions() if not called.isdisjoint(_names(text))]
-    if more or not called.isdisjoint(_names(_functions())):
-        parts += [_functions(), *(pair_functions() if more else ()), *more]
-    return "\n".join([*parts, *texts])
+    library = _library()
+    needed = library.pieces(words_of(*texts))
+    return "\n".join([header("cuda/prelude.h"), *library.text(needed), *texts])
 
 
 @cache
-def _names(functions: str) -> frozenset[str]:
-    """Return the names of the functions in a text; those for floats end with f."""
-    heads = _HEAD.findall(functions)
-    return frozenset(name for of_kind, own in heads for name in (own, of_kind, of_kind + "f"))
+def _library() -> Library:
+    return Library(FUNCTIONS)
 
 
 def has_text(text: str) -> bool:
     """Return whether the C of a scalar function is CUDA C as well."""
     return _LACKING.search(text) is None
-
-
-@cache
-def _functions() -> str:
-    """Return the functions of kernels."""
-    parts = functions_of_numbers(OF_REALS)
-    parts += map(header, OF_DOUBLES)
-    return "\n".join(parts)
-
-
-@cache
-def _more_functions() -> tuple[str, ...]:
-    """Return longer texts, which need those functions: the gamma and the error functions."""
-    special = [*special_functions(), *wider_functions()]
-    return "\n".join(gamma_functions()), "\n".join(special)
