@@ -3,7 +3,8 @@
 It is for programs without a card, and for tests, as it finds errors that cards hide: work is done
 only when the host waits (a missing wait gives NaN), fresh memory is filled with 0xFF, freed memory
 with 0xDD, writes past the end of a block are noticed, the threads of a block run in several orders,
-and barriers that not all threads reach are errors. ``cuemu.h`` has the words of CUDA C.
+and barriers that not all threads reach are errors. ``cuemu.h`` has the words of CUDA C,
+``cuemu_threads.h`` the threads.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.resources import files
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -52,12 +54,6 @@ class _Mark(DeviceEvent):
         if not self._is_done:
             self._device.counters.waits += 1
             self._device.run_until(lambda: self._is_done)
-
-
-class _Kernel(ctypes.Structure):
-    """A function of a library, and the variables of the emulator in it; ``emustream.h`` has it."""
-
-    _fields_: ClassVar = [(name, ctypes.c_void_p) for name in ("run", "order", "message")]
 
 
 class _Library:
@@ -155,8 +151,8 @@ class Emulator(Driver):
         self.lock, self.library_paths = self.common_lock, {}
         self._queue: deque[tuple[Callable[[], Any], Any]] = deque()
         self._fault = np.zeros(FAULT_WORDS, "int64")
-        self._kernels: dict[str, _Kernel] = {}
-        source = (files("symcomp.gpu.driver") / "emustream.h").read_text(encoding="utf-8")
+        self._kernels: dict[str, int] = {}
+        source = "\n".join(map(_header, ("cuemu.h", "cuemu_threads.h", "emustream.h")))
         self._library = _Library(self._load(source, [*_OF_EMULATOR, *_OF_MACHINE.values()]))
         self.open(DeviceLibrary(self._library.machine), keeps_blocks, is_recorded=True)
         self._recorder = _Batch(self, self._library, None)
@@ -174,12 +170,11 @@ class Emulator(Driver):
     def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
         new = sorted({k for k in wanted if k.name not in self._kernels}, key=lambda k: k.name)
         if new:
-            names = [*(f"{kernel.name}__emu" for kernel in new), *_VARIABLES]
-            *addresses, message, order = self._load(_translated(new), names)
+            addresses = self._load(_translated(new), [f"{kernel.name}__emu" for kernel in new])
             for kernel, address in zip(new, addresses, strict=True):
                 # Plans have the address of the first, if several threads load it at once.
-                self._kernels.setdefault(kernel.name, _Kernel(address, order, message))
-        return {k.name: ctypes.addressof(self._kernels[k.name]) for k in wanted}
+                self._kernels.setdefault(kernel.name, address)
+        return {k.name: self._kernels[k.name] for k in wanted}
 
     def _load(self, source: str, names: Sequence[str]) -> list[int]:
         found = load_all([(source, names)], self._target())
@@ -337,7 +332,6 @@ class Emulator(Driver):
         return MemoryInfo(pages[0], pages[1], self.pool.used, self.pool.cached)
 
 
-_VARIABLES = ("cuemu_errmsg", "cuemu_schedule")
 _OF_EMULATOR = ("emu_begin", "emu_drop", "emu_run")
 # Functions like those of CUDA's driver, by the names that the machine has for them.
 _OF_MACHINE = {
@@ -352,12 +346,16 @@ _move = ctypes.memmove
 
 def _translated(kernels: Sequence[CudaKernel]) -> str:
     """Return the C++ of kernels: the emulator, their source, and an entry for each."""
-    header = (files("symcomp.gpu.driver") / "cuemu.h").read_text(encoding="utf-8")
     source = file_of([kernel.text for kernel in kernels])
     exports = [
         f"CUEMU_EXPORT{'' if kernel.barriers else '_ALONE'}({kernel.name})" for kernel in kernels
     ]
-    return "\n".join([header, '#line 1 "kernel.cu"', source, *exports, ""])
+    return "\n".join([_header("cuemu.h"), '#line 1 "kernel.cu"', source, *exports, ""])
+
+
+@cache
+def _header(name: str) -> str:
+    return (files("symcomp.gpu.driver") / name).read_text(encoding="utf-8")
 
 
 def _memory_of_machine() -> tuple[int, int]:

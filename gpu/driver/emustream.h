@@ -1,8 +1,5 @@
 // The stream and the memory of the emulator: functions with the signatures of CUDA's driver, which record work,
-// and one that runs it. Compiled by itself, with the flags of kernels.
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+// and one that runs it. Compiled with cuemu_threads.h, with the flags of kernels.
 #include <time.h>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -11,14 +8,12 @@ enum { CANARY = 256, UNUSED = 0xA5, FRESH = 0xFF, FREED = 0xDD };
 enum { PARAMETERS = 1, PARAMETERS_SIZE = 2 };   // CUDA's, in the last argument of a launch
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2 };
 
-struct Kernel {
-  int (*run)(const unsigned *grid, const unsigned *block, size_t shared, const char *given, size_t n);
-  int *order;
-  const char *message;
-};
+// An entry of a file of kernels.
+typedef int Entry(cuemu::Machine *machine, const unsigned *grid, const unsigned *block, size_t shared,
+                  const char *given, size_t n);
 struct Work {
   int kind;
-  const Kernel *kernel;
+  Entry *kernel;
   unsigned grid[3], block[3];
   size_t shared, at, nbytes;    // of parameters: where they begin in those of the batch
   uint64_t target, source;
@@ -67,7 +62,7 @@ EXPORT int emu_launch(void *kernel, unsigned gx, unsigned gy, unsigned gz, unsig
   Batch *b = (Batch *)stream;
   Work *w = next(b, LAUNCH);
   if (!w || !grow((void **)&b->given, &b->most, b->used + n + 16, 1)) return NO_MEMORY;
-  w->kernel = (const Kernel *)kernel;
+  w->kernel = (Entry *)kernel;
   w->grid[0] = gx, w->grid[1] = gy, w->grid[2] = gz;
   w->block[0] = bx, w->block[1] = by, w->block[2] = bz;
   w->shared = shared, w->at = b->used, w->nbytes = n;
@@ -162,7 +157,7 @@ static int is_unused(const unsigned char *p) {
 }
 // Run n pieces of a batch, and look after each launch whether something lies before or behind the blocks (address
 // and bytes of each). `times`, if there, gets when each piece began and ended. Return the number of the piece that
-// failed, whose kernel's message is *message, 0 if it wrote outside; or -1.
+// failed, whose message is *message, 0 if it wrote outside; or -1.
 EXPORT long long emu_run(void *stream, long long first, long long n, int order, const uint64_t *blocks,
                          long long n_blocks, int64_t *times, const char **message) {
   const Batch *b = (const Batch *)stream;
@@ -173,9 +168,9 @@ EXPORT long long emu_run(void *stream, long long first, long long n, int order, 
     if (w->kind == COPY) memmove((void *)w->target, (void *)w->source, w->nbytes);
     else if (w->kind == FILL) memset((void *)w->target, w->value, w->nbytes);
     else {
-      *w->kernel->order = order;
-      if (w->kernel->run(w->grid, w->block, w->shared, b->given + w->at, w->nbytes)) {
-        *message = w->kernel->message;
+      cuemu_schedule = order;
+      if (w->kernel(&cuemu_threads, w->grid, w->block, w->shared, b->given + w->at, w->nbytes)) {
+        *message = cuemu_errmsg;
         return i;
       }
     }

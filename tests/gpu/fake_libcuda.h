@@ -25,8 +25,8 @@ enum { OK = 0, INVALID = 1, OOM = 2, NOINIT = 3, NODEV = 100, BADIMG = 200, BADC
 typedef std::vector<std::function<void()>> Graph;
 struct Stream { unsigned flags; void *ctx = nullptr; std::deque<std::function<void()>> q; uint64_t put = 0, ran = 0; Graph *capture = nullptr; };
 struct Event { Stream *s = nullptr; uint64_t at = 0; double t = 0; bool rec = false; };
-struct Mod { void *h; int *sched; const char *msg; };
-struct Fun { Mod *m; std::string name; int (*f)(const unsigned *, const unsigned *, size_t, const char *, size_t); };
+struct Mod { void *h; int *sched; const char *msg; void *threads; };
+struct Fun { Mod *m; std::string name; int (*f)(void *, const unsigned *, const unsigned *, size_t, const char *, size_t); };
 struct Block { size_t n; char *raw; void *ctx; };
 // never destroyed: PyCUDA frees while the process ends
 static auto &mu = *new std::recursive_mutex; static auto &null_ = *new Stream; static auto &streams = *new std::set<Stream *>; static auto &mem = *new std::map<Ptr, Block>;
@@ -138,7 +138,7 @@ API cuModuleLoadData(Mod **m, const void *img) { LOCK; CTXCHK;
   size_t n = e->e_shoff + size_t(e->e_shnum) * e->e_shentsize; char path[64] = "/tmp/fakecuda-XXXXXX"; int fd = mkstemp(path);   // a fresh name: dlopen keeps libraries by name
   if (write(fd, img, n) != (ssize_t)n) return BADIMG; 
   void *h = dlopen(path, RTLD_NOW | RTLD_LOCAL); close(fd); unlink(path); if (!h) { snprintf(lastmsg, sizeof lastmsg, "%s", dlerror()); fprintf(stderr, "%s\n", lastmsg); return BADIMG; }
-  *m = new Mod{h, (int *)dlsym(h, "cuemu_schedule"), (const char *)dlsym(h, "cuemu_errmsg")}; if (getenv("FAKECUDA_SCHEDULE")) *(*m)->sched = atoi(getenv("FAKECUDA_SCHEDULE")); return OK; }
+  *m = new Mod{h, (int *)dlsym(h, "cuemu_schedule"), (const char *)dlsym(h, "cuemu_errmsg"), dlsym(h, "cuemu_threads")}; if (getenv("FAKECUDA_SCHEDULE")) *(*m)->sched = atoi(getenv("FAKECUDA_SCHEDULE")); return OK; }
 API cuModuleLoadDataEx(Mod **m, const void *img, unsigned, void *, void *) { return cuModuleLoadData(m, img); }
 API cuModuleUnload(Mod *) { LOCK; drain_all(); return OK; }
 API cuModuleGetFunction(Fun **f, Mod *m, const char *name) { auto p = (decltype(Fun::f))dlsym(m->h, (std::string(name) + "__emu").c_str()); if (!p) return NOTFOUND; *f = new Fun{m, name, p}; return OK; }
@@ -153,7 +153,7 @@ API cuLaunchKernel(Fun *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
   for (; *extra; extra += 2) if (*extra == (void *)1) b = (const char *)extra[1]; else if (*extra == (void *)2) n = *(size_t *)extra[1];
   std::string buf(b, n); std::vector<unsigned> g{gx, gy, gz, bx, by, bz}; ++n_launch;
   return put(st, [=] { if (sticky) return;
-    if (f->f(g.data(), g.data() + 3, sh, buf.data(), buf.size())) { fault(LAUNCHFAIL, (f->name + ": " + f->m->msg).c_str()); return; }
+    if (f->f(f->m->threads, g.data(), g.data() + 3, sh, buf.data(), buf.size())) { fault(LAUNCHFAIL, (f->name + ": " + f->m->msg).c_str()); return; }
     for (auto &kv : mem) if (!intact(kv.first, kv.second)) { fault(ILLEGAL, (f->name + ": write outside a device buffer of " + std::to_string(kv.second.n) + " bytes").c_str()); return; } }); }
 API cuStreamBeginCapture_v2(void *s, int) { LOCK; CTXCHK; if (S(s) == &null_) return 900; S(s)->capture = new Graph; return OK; }
 API cuStreamEndCapture(void *s, Graph **g) { LOCK; if (!S(s)->capture) return 901; *g = S(s)->capture; S(s)->capture = nullptr; return OK; }

@@ -36,10 +36,11 @@ class HostCompiler:
     version = "host"
 
     def compile(self, source: str, arch: str) -> bytes:
-        header = (files("symcomp.gpu.driver") / "cuemu.h").read_text(encoding="utf-8")
+        folder = files("symcomp.gpu.driver")
+        headers = [(folder / name).read_text("utf-8") for name in ("cuemu.h", "cuemu_threads.h")]
         exports = [f"CUEMU_EXPORT({name})" for name in KERNEL.findall(source)]
         to = Path(sys.argv[1]) / f"{exports[0][13:-1]}.library"
-        text = "\n".join([header, source, *exports, ""])
+        text = "\n".join([*headers, source, *exports, ""])
         command = ["gcc", *FLAGS, "-O0", "-", "-o", str(to), "-lm"]
         subprocess.run(command, input=text, text=True, check=True)
         return to.read_bytes()

@@ -68,8 +68,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
 
 
 def calls_vectors(kernel: Kernel) -> bool:
-    """Tell whether functions that a kernel calls have versions for vectors, which round differently:
-    then results depend on the number of elements.
+    """Tell whether a function that a kernel calls has a version for vectors, which rounds otherwise.
     """
     needed = _library("shared").pieces(words_of(*kernel.needs, kernel.source))
     return any(piece.header.name == _VECTORS for piece in needed)
