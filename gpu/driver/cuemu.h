@@ -38,7 +38,7 @@ CUEMU_VEC(float, float) CUEMU_VEC(double, double) CUEMU_VEC(int, int)
 
 namespace cuemu {
 enum Op { OP_SYNC, OP_SHFL, OP_BALLOT, OP_ANY, OP_ALL };
-// What a kernel calls and reads while it runs.
+// The functions that a kernel calls, and the variables that it reads.
 struct Machine {
   uint3 thread, block;
   dim3 block_size, grid_size;

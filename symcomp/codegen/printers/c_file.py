@@ -31,7 +31,7 @@ FUNCTIONS = (
     Header("functions/stable_double.h"),
     Header("functions/scaled_products.h"),
     Header("functions/differences.h"),
-    Header("tables of pairs", print=pair_tables),
+    Header("tables of pairs", print=pair_tables, words=("pair",)),
     Header("functions/pairs.h", tables=_PAIRS),
     Header("tables of gamma functions", print=gamma_tables),
     Header("functions/wide_gamma.h", tables=_GAMMA),
@@ -68,8 +68,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
 
 
 def calls_vectors(kernel: Kernel) -> bool:
-    """Tell whether a function that a kernel calls has a version for vectors, which rounds otherwise.
-    """
+    """Tell whether a kernel calls functions with versions for vectors, whose rounding differs."""
     needed = _library("shared").pieces(words_of(*kernel.needs, kernel.source))
     return any(piece.header.name == _VECTORS for piece in needed)
 

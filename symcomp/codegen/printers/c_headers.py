@@ -32,9 +32,6 @@ _HEAD = re.compile(
 )
 _MACRO = re.compile(r"^#define (\w+)(?:\((\w+)[^)]*\))?((?:.*\\\n)*.*\n)", re.M)
 _UNDEFINED = re.compile(r"^#undef (\w+)", re.M)
-# Names of types and constants that a frame declares.
-_TAG = re.compile(r"\b(?:struct|enum) (\w+) \{")
-_TYPE = re.compile(r"^(?:typedef .*|\} )\b(\w+)", re.M)
 _ENUM, _CONSTANT = re.compile(r"\benum(?: \w+)? \{(.*?)\}", re.S), re.compile(r"\b[A-Z]\w*")
 
 
@@ -55,7 +52,7 @@ class Header:
     always : bool
         Whether every file has the frame.
     words : tuple of str
-        With which texts need the frame, besides the names that it declares.
+        Types: texts with these words need the frame, as those with its macros and constants do.
     """
 
     name: str
@@ -196,7 +193,7 @@ def _divided(given: Header) -> tuple[list[tuple[str, Piece]], list[Piece]]:
     prefixes = {match[1]: _prefix(match) for match in macros}
     local = {*_UNDEFINED.findall(rest)}
     code = _MACRO.sub("", rest)
-    frame = Piece(code, {*_names_of_frame(code), *given.words}, given, None)
+    frame = Piece(code, {*_constants(code), *given.words}, given, None)
     parts = [("", frame), (between[0], frame)]
     for match, end, other in zip(heads, ends, between[1:], strict=True):
         own = text[match.start() : end]
@@ -229,10 +226,9 @@ def _prefix(macro: re.Match[str]) -> str:
     return found[1] if found else ""
 
 
-def _names_of_frame(code: str) -> set[str]:
-    """Return the names of types and constants."""
-    constants = {name for inside in _ENUM.findall(code) for name in _CONSTANT.findall(inside)}
-    return {*_TAG.findall(code), *_TYPE.findall(code), *constants}
+def _constants(code: str) -> set[str]:
+    """Return the names that enumerations declare."""
+    return {name for inside in _ENUM.findall(code) for name in _CONSTANT.findall(inside)}
 
 
 def _of_kind(text: str, given: Header) -> str:

@@ -1,0 +1,116 @@
+"""Files of kernels have the functions of the headers that they need, and no others."""
+
+import subprocess
+
+import pytest
+
+from symcomp.codegen.compiler import driver
+from symcomp.codegen.kernel import kernel_of
+from symcomp.codegen.printers import c_file, c_headers
+from symcomp.codegen.printers.c_headers import Header, Library
+from symcomp.config import config
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step
+
+ALL = Library(c_file.FUNCTIONS)
+TEXT = """/* The first header. */
+#define PASTED(name) name##_wide + 1
+#define DEFINE(name, T) \\
+    static T of_##name(T x) \\
+    { \\
+        return x; \\
+    }
+enum { FIRST = 1, SECOND };
+
+/* A table. */
+TABLE double NUMBERS[] = {
+    1, 2};
+static int x_wide = 2;
+HELPER int unused(int x) { return x; }
+
+/* Calls `unused` in this comment alone. */
+INLINE REAL F(calls)(REAL x)
+{
+    return F(called)(x) + NUMBERS[0];
+}
+
+INLINE REAL F(called)(REAL x); /* declared */
+INLINE REAL F(called)(REAL x)
+{
+    return PASTED(x) + FIRST;
+}
+
+DEFINE(float, float)
+"""
+
+
+def of_text(words: set[str], real: str | None = "float") -> str:
+    library = Library((Header("text", real, print=lambda: TEXT),))
+    return "".join(library.text(library.pieces(words)))
+
+
+def test_a_function_brings_what_it_calls() -> None:
+    found = of_text({"callsf"})
+    assert "F(calls)" in found and found.count("F(called)") == 3 and "x_wide = 2" in found
+    for other in ("NUMBERS[] = {\n    1, 2};", "enum", "#define REAL float"):
+        assert other in found
+    for other in ("unused", "DEFINE(float", "/*"):
+        assert other not in found
+
+
+def test_nothing_is_needed() -> None:
+    assert of_text({"calls", "something", "REAL"}) == ""
+    assert "F(calls)" in of_text({"calls"}, "double")
+
+
+def test_functions_that_macros_define() -> None:
+    assert of_text({"of_float"}).rstrip().endswith("DEFINE(float, float)\n#undef REAL\n#undef F\n"
+        "#undef C\n#undef EPSILON\n#undef SPLITTER\n#undef SMALL")  # fmt: skip
+    assert "enum" in of_text({"SECOND"}) and "NUMBERS" not in of_text({"SECOND"})
+
+
+@pytest.mark.parametrize("header", [*ALL._headers.values()], ids=lambda header: header.name)
+def test_no_line_is_lost(header: Header) -> None:
+    text = header.print() if header.print else c_headers.header(header.name)
+    parts, _ = c_headers._divided(header)
+    assert "".join(part for part, _ in parts) == c_headers._COMMENT.sub("", text)
+    for part, piece in parts:
+        assert piece.frame is None or part.count("{") == part.count("}"), part
+
+
+@pytest.mark.parametrize("text", ["INLINE int f(int x)\n{\n    return x;\n", "static int x[] = {"])
+def test_a_header_without_an_end_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="substring not found"):
+        Library((Header("open", print=lambda: text),))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "g_betaln", "g_gammainc_der", "e_logaddexp", "series_remainder", "product_remainder",
+        "c_div", "c_powf", "scatter_float16", "log_lines", "nest_reduction", "merge_sums",
+        "read_positions", "philox",
+    ],
+)  # fmt: skip
+def test_each_function_compiles_with_what_it_needs(name: str) -> None:
+    library = c_file._library("own")
+    text = "\n".join(library.text(library.pieces({name})))
+    assert name in library._named
+    flags = "-march=native -Wall -Werror -Wno-unused -fsyntax-only -x c -".split()
+    compiler = driver.find_compiler(config.cc)
+    assert compiler is not None
+    done = subprocess.run(
+        [compiler, *driver.VALUE_FLAGS, *flags], input=text, text=True, capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_simple_files_are_short() -> None:
+    step = Step(ROWS["exp"](), (0,), "float64")
+    kernel = kernel_of(Formula(("float64",), (), (step,), (Result(1),)), [(False,)])
+    assert kernel is not None
+    text = c_file.translation_unit([kernel], "shared")
+    assert "nest_elementwise" in text and len(text) < 12_000
+    for other in ("g_beta", "c_mul", "merge_sumsf(int64_t", "floor_div_i", "complex.h", "scatter_"):
+        assert other not in text
