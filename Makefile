@@ -21,6 +21,7 @@ PYMC_VENV ?= .venv-pymc
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet
 # What an installation depends on: an edited Cython module is compiled again, an edited .py is not.
 INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h cvm/*/*.[ch] \
 	symcomp/codegen/*.h symcomp/codegen/*/*.h symcomp/codegen/ufunc_module.py symcomp/codegen/functions/*.py)
@@ -58,8 +59,8 @@ help:
 	@echo 'PEERS=FILE          lines of others, to be put beside by make bench'
 	@echo 'WORKERS=2           how many processes run the tests (now: $(WORKERS))'
 
-test: $(VENV)/.installed-test
-	$(MAKE) --jobs=$(WORKERS) --output-sync lint types docs
+test: $(VENV)/.installed-tools
+	$(MAKE) --jobs=$(WORKERS) --output-sync $(VENV)/.installed-test lint types docs
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: lint types
@@ -104,11 +105,11 @@ sanitize: $(VENV)/.installed-test
 processors: $(VENV)/.installed-test
 	$(BIN)/python tools/processors.py -q -n $(WORKERS)
 
-lint: $(VENV)/.installed-test
+lint: $(VENV)/.installed-tools
 	$(BIN)/ruff check .
 	$(BIN)/python tools/prose.py
 
-types: $(VENV)/.installed-test
+types: $(VENV)/.installed-tools
 	$(BIN)/python tools/mypy_view.py
 	$(BIN)/mypy
 
@@ -137,12 +138,18 @@ bench: $(VENV)/.installed-test
 dist: $(VENV)/.installed-test
 	$(BIN)/python -m build
 
-$(VENV)/.installed-test: $(INSTALLED_FROM) | interpreter
-	$(BIN)/python -m pip install --quiet --editable '.[test,docs]'
+# Lint and types need no built module, so they run beside the compiler. What is not imported is not
+# compiled to bytecode.
+$(VENV)/.installed-tools: pyproject.toml tools/requirements.py | interpreter
+	$(BIN)/python tools/requirements.py test docs | $(PIP) --no-compile --requirement /dev/stdin
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed-tools $(INSTALLED_FROM)
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.installed-examples
 
 $(VENV)/.installed-examples: $(INSTALLED_FROM) | interpreter
-	$(BIN)/python -m pip install --quiet --editable '.[examples]'
+	$(PIP) --editable '.[examples]'
 	@touch $@
 
 $(PYMC_VENV)/.installed-pymc: $(INSTALLED_FROM)

@@ -146,7 +146,7 @@ static int run(int barriers, void (*thread)(const void *), const void *given, co
     abandon();
     return 1;
   }
-  machine.grid_size = dim3(g[0], g[1], g[2]); machine.block_size = dim3(b[0], b[1], b[2]); cuemu_errmsg[0] = 0;
+  machine.grid_size = dim3(g[0], g[1], g[2]); machine.block_size = dim3(b[0], b[1], b[2]);
   int n = b[0] * b[1] * b[2];
   if (n < 1 || n > 1024 || !g[0] || !g[1] || !g[2] || b[2] > 64 || g[1] > 65535 || g[2] > 65535 || shared > 227 * 1024) { snprintf(cuemu_errmsg, sizeof cuemu_errmsg, "invalid launch configuration"); return 1; }
   static char *memory; free(memory); memory = machine.shared = 0;

@@ -168,7 +168,7 @@ EXPORT long long emu_run(void *stream, long long first, long long n, int order, 
     if (w->kind == COPY) memmove((void *)w->target, (void *)w->source, w->nbytes);
     else if (w->kind == FILL) memset((void *)w->target, w->value, w->nbytes);
     else {
-      cuemu_schedule = order;
+      cuemu_schedule = order, cuemu_errmsg[0] = 0;
       if (w->kernel(&cuemu_threads, w->grid, w->block, w->shared, b->given + w->at, w->nbytes)) {
         *message = cuemu_errmsg;
         return i;

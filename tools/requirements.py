@@ -1,0 +1,29 @@
+"""Print the requirements of symcomp, and of its extras, one per line.
+
+Usage: python tools/requirements.py EXTRA ... | pip install --requirement /dev/stdin
+"""
+
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def requirements(extras: list[str]) -> Iterator[str]:
+    """Yield what pyproject.toml asks for, to build symcomp too; ``symcomp[other]`` is that extra."""
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = pyproject["project"]
+    yield from pyproject["build-system"]["requires"]
+    yield from project["dependencies"]
+    for extra in extras:
+        for wanted in project["optional-dependencies"][extra]:
+            if wanted.startswith(f"{project['name']}["):
+                yield from requirements(wanted.partition("[")[2].rstrip("]").split(","))
+            else:
+                yield wanted
+
+
+if __name__ == "__main__":
+    print(*dict.fromkeys(requirements(sys.argv[1:])), sep="\n")
