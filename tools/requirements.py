@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def requirements(extras: list[str]) -> Iterator[str]:
-    """Yield what pyproject.toml asks for, to build symcomp too; ``symcomp[other]`` is that extra."""
+    """Yield the requirements of pyproject.toml, those of the build too; extras may name others."""
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = pyproject["project"]
     yield from pyproject["build-system"]["requires"]
