@@ -10,7 +10,7 @@ import hashlib
 
 from symcomp.codegen.functions.c_scalars import C_TYPES, STORED, converted, scalar_text
 from symcomp.codegen.printers.c_file import FUNCTIONS
-from symcomp.codegen.printers.c_headers import Library, header
+from symcomp.codegen.printers.c_headers import Headers, header
 from symcomp.ops.compiled_ufuncs import COMPILED
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.nnet import functions as _nnet  # noqa: F401 - its rows
@@ -36,7 +36,7 @@ def source() -> str:
     loops = [_loop(name, dtype) for name in names for dtype in FLOATS]
     table = ",\n".join(map(_entry, names))
     text = "\n".join(
-        [_INCLUDES, *Library(FUNCTIONS).everything(), header("ufunc_loops.h"), *loops,
+        [_INCLUDES, *Headers(FUNCTIONS).everything(), header("ufunc_loops.h"), *loops,
          f"static struct ufunc UFUNCS[] = {{\n{table}\n}};"]
     )  # fmt: skip
     module = header("ufunc_module.h")

@@ -7,12 +7,12 @@ import pytest
 from symcomp.codegen.compiler import driver
 from symcomp.codegen.kernel import kernel_of
 from symcomp.codegen.printers import c_file, c_headers
-from symcomp.codegen.printers.c_headers import Header, Library
+from symcomp.codegen.printers.c_headers import Header, Headers
 from symcomp.config import config
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
 
-ALL = Library(c_file.FUNCTIONS)
+ALL = Headers(c_file.FUNCTIONS)
 TEXT = """/* The first header. */
 #define PASTED(name) name##_wide + 1
 #define DEFINE(name, T) \\
@@ -45,8 +45,8 @@ DEFINE(float, float)
 
 
 def of_text(words: set[str], real: str | None = "float") -> str:
-    library = Library((Header("text", real, print=lambda: TEXT),))
-    return "".join(library.text(library.pieces(words)))
+    headers = Headers((Header("text", real, print=lambda: TEXT),))
+    return "".join(headers.text(headers.pieces(words)))
 
 
 def test_a_function_brings_what_it_calls() -> None:
@@ -81,7 +81,7 @@ def test_no_line_is_lost(header: Header) -> None:
 @pytest.mark.parametrize("text", ["INLINE int f(int x)\n{\n    return x;\n", "static int x[] = {"])
 def test_a_header_without_an_end_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="substring not found"):
-        Library((Header("open", print=lambda: text),))
+        Headers((Header("open", print=lambda: text),))
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_header_without_an_end_is_refused(text: str) -> None:
     ],
 )  # fmt: skip
 def test_each_function_compiles_with_what_it_needs(name: str) -> None:
-    library = c_file._library("own")
-    text = "\n".join(library.text(library.pieces({name})))
-    assert name in library._named
+    headers = c_file._headers_of_files("own")
+    text = "\n".join(headers.text(headers.pieces({name})))
+    assert name in headers._named
     flags = "-march=native -Wall -Werror -Wno-unused -fsyntax-only -x c -".split()
     compiler = driver.find_compiler(config.cc)
     assert compiler is not None

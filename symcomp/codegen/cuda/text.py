@@ -18,7 +18,7 @@ from symcomp.codegen.loopir.ir import (
     WritePack,
 )
 from symcomp.codegen.printers.c_file import FUNCTIONS
-from symcomp.codegen.printers.c_headers import Library, header, words_of
+from symcomp.codegen.printers.c_headers import Headers, header, words_of
 from symcomp.codegen.printers.c_text import Add, Lines, index_text, value_text
 from symcomp.core.record import record
 
@@ -179,14 +179,14 @@ def named(lines: Sequence[str], threads: int, blocks: int = 1) -> tuple[str, str
 
 def file_of(texts: Sequence[str]) -> str:
     """Return a source of kernels: their texts, and before them what they need."""
-    library = _library()
-    needed = library.pieces(words_of(*texts))
-    return "\n".join([header("cuda/prelude.h"), *library.text(needed), *texts])
+    headers = _headers()
+    needed = headers.pieces(words_of(*texts))
+    return "\n".join([header("cuda/prelude.h"), *headers.text(needed), *texts])
 
 
 @cache
-def _library() -> Library:
-    return Library(FUNCTIONS)
+def _headers() -> Headers:
+    return Headers(FUNCTIONS)
 
 
 def has_text(text: str) -> bool:

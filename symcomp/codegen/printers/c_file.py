@@ -10,7 +10,7 @@ from symcomp.codegen.functions.angle_tables import angle_tables
 from symcomp.codegen.functions.error_tables import error_tables
 from symcomp.codegen.functions.gamma_tables import gamma_tables, pair_tables
 from symcomp.codegen.functions.series_tables import series_tables
-from symcomp.codegen.printers.c_headers import Header, Library, header, words_of
+from symcomp.codegen.printers.c_headers import Header, Headers, header, words_of
 from symcomp.codegen.printers.c_printer import Kernel
 
 _KINDS = "double", "float"
@@ -62,30 +62,30 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         file for others.
     """
     sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
-    library = _library(nest)
-    needed = library.pieces(words_of(*sources, *(_EXPORTED if nest == "exported" else ())))
-    return "\n".join((*library.text(needed), *sources))
+    headers = _headers_of_files(nest)
+    needed = headers.pieces(words_of(*sources, *(_EXPORTED if nest == "exported" else ())))
+    return "\n".join((*headers.text(needed), *sources))
 
 
 def calls_vectors(kernel: Kernel) -> bool:
     """Tell whether a kernel calls functions with versions for vectors, whose rounding differs."""
-    needed = _library("shared").pieces(words_of(*kernel.needs, kernel.source))
+    needed = _headers_of_files("shared").pieces(words_of(*kernel.needs, kernel.source))
     return any(piece.header.name == _VECTORS for piece in needed)
 
 
 @cache
 def nest_version() -> str:
     """Return the suffix of the names of exported loops; it changes with the text of the loops."""
-    library = _library("own")
-    text = "".join(library.text(library.pieces(_EXPORTED)))
+    headers = _headers_of_files("own")
+    text = "".join(headers.text(headers.pieces(_EXPORTED)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
-def _library(nest: str) -> Library:
+def _headers_of_files(nest: str) -> Headers:
     """Return the headers of files, by the argument of ``translation_unit``."""
     loops = () if nest == "shared" else (Header("loops around bodies", print=_loops),)
-    return Library(
+    return Headers(
         (
             Header(_VECTORS),
             *FUNCTIONS,

@@ -100,7 +100,7 @@ class Piece:
         return self.words
 
 
-class Library:
+class Headers:
     """Headers in the order in which a file has them.
 
     Parameters
