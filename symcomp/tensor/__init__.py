@@ -30,9 +30,7 @@ from symcomp.ops.indexing.gather import *
 from symcomp.ops.indexing.index import *
 from symcomp.ops.indexing.index_arithmetic import *
 from symcomp.ops.indexing.subtensors import *
-from symcomp.ops.linalg.einsum import einsum
 from symcomp.ops.linalg.functions import *
-from symcomp.ops.nnet.functions import log_softmax, logsumexp, relu, softmax
 from symcomp.ops.reductions.accumulated import *
 from symcomp.ops.reductions.cumulative import *
 from symcomp.ops.reductions.functions import *
@@ -49,9 +47,7 @@ from symcomp.ops.shapes.repeat import *
 from symcomp.ops.shapes.reshaping import *
 from symcomp.ops.shapes.shape import *
 from symcomp.ops.sorting.functions import *
-from symcomp.ops.sorting.piecewise import piecewise_polynomial
 from symcomp.ops.variables import *
-from symcomp.tensor import nnet
 from symcomp.tensor.suggestions import numpy_form
 
 operators.install(numpy_form)
@@ -63,10 +59,12 @@ Tensor = TensorType
 
 # Modules that are imported one by one, each when it is first used.
 _MODULES = (
-    "fft", "inplace", "linalg", "nlinalg", "random", "shared_randomstreams", "signal", "slinalg",
+    "fft", "inplace", "linalg", "nlinalg", "nnet", "random", "shared_randomstreams", "signal",
+    "slinalg",
 )  # fmt: skip
 _DEFERRED = (
-    *_MODULES, "grad", "hessian", "jacobian", "Lop", "NumericGradient", "Rop", "verify_grad",
+    *_MODULES, "einsum", "grad", "hessian", "jacobian", "log_softmax", "logsumexp", "Lop",
+    "NumericGradient", "piecewise_polynomial", "relu", "Rop", "softmax", "verify_grad",
 )  # fmt: skip
 # Namespaces searched for names that are not defined here.
 _NAMESPACES = tuple(
