@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from symcomp import errors, tensor
+from symcomp import deferred_names, errors, tensor
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.members import add_members
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from symcomp.deferred_names import *
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__, __all__, "symcomp.deferred_names", packages=["gpu", "sparse"]
+        __name__, deferred_names.PLACES, packages=[*deferred_names.MODULES, "gpu", "sparse"]
     )
 
 
@@ -78,7 +78,7 @@ offer(
     ("adagrad", "adam", "lazy_adam", "lazy_momentum", "momentum", "row_gradient", "sgd"),
     "symcomp.sparse_updates",
 )
-_lazy = lazy_module("symcomp.deferred_names")
+_lazy = lazy_module("symcomp.scan_module")
 sys.modules[__name__].__class__ = _Facade
 add_members(
     Variable,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -70,30 +70,36 @@ class LazyMethod:
 
 def lazy_names(
     package: str,
-    names: Sequence[str],
-    module: str,
+    places: Mapping[str, str],
     elsewhere: Sequence[str] = (),
     packages: Sequence[str] = (),
 ) -> tuple[Any, Any]:
-    """Return ``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` as its
-    own.
+    """Return ``__getattr__`` and ``__dir__`` of a package that offers names of other modules.
 
-    ``elsewhere`` names modules to search for names that the package lacks; ``packages`` are
-    its modules and subpackages, each imported on first use.
+    Parameters
+    ----------
+    package : str
+    places : dict of str to str
+        By name, the module that defines it; imported on first use.
+    elsewhere : sequence of str
+        Modules to search for names that the package lacks.
+    packages : sequence of str
+        Its modules and subpackages, each imported on first use.
     """
+    names = [*places, *packages]
     refuse = no_such_name(package, names, elsewhere)
 
     def get(name: str) -> Any:
         if name in packages:
             return import_module(f"{package}.{name}")
-        if name not in names:
+        if name not in places:
             refuse(name)
-        value = getattr(import_module(module), name)
+        value = getattr(import_module(places[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
     def names_of_all() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names, *packages})
+        return sorted({*vars(sys.modules[package]), *names})
 
     return get, names_of_all
 

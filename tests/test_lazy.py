@@ -4,21 +4,22 @@ import ast
 import subprocess
 import sys
 import threading
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import symcomp
-import symcomp.deferred_names
 import symcomp.tensor as T
-import symcomp.tensor.deferred_names
 from symcomp.lazy import lazy_module
 
 #: Modules that take long to import, or that an expression which is only built does not need.
 LATER = (
     "Cython", "ctypes.util", "importlib.metadata", "mpmath", "numpy.f2py", "numpy.testing",
     "platformdirs", "scipy", "symcomp.autodiff", "symcomp.codegen", "symcomp.compile",
-    "symcomp.cvm", "symcomp.deferred_names", "symcomp.rewrite", "symcomp.scan", "symcomp.sparse",
-    "symcomp.vm", "tempfile", "tomllib", "unittest",
+    "symcomp.cvm", "symcomp.rewrite", "symcomp.scan", "symcomp.sparse", "symcomp.vm", "tempfile",
+    "tomllib", "unittest",
 )  # fmt: skip
 
 
@@ -95,19 +96,36 @@ def test_names_are_listed_where_they_are_offered() -> None:
             package.no_such_name  # noqa: B018
 
 
-@pytest.mark.parametrize("package", ["symcomp", "symcomp.tensor"])
-def test_names_that_come_later_are_of_the_module_that_lists_them(package: str) -> None:
-    source = sys.modules[f"{package}.deferred_names"].__file__
-    assert source is not None
-    with open(source, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
-    imported = {
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    assert imported <= set(sys.modules[f"{package}.deferred_names"].__all__)
+@pytest.mark.parametrize("package", [symcomp, T])
+def test_names_that_come_later_are_where_they_are_said_to_be(package: Any) -> None:
+    listed = package.deferred_names
+    tree = ast.parse(Path(listed.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    imported = {}
+    for node in block.body:
+        assert isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names:
+            place = node.module if isinstance(node, ast.ImportFrom) else "module"
+            imported[alias.asname or alias.name] = place
+    modules = {name for name in imported if name not in listed.PLACES}
+    assert modules == set(listed.MODULES)
+    assert {name: imported[name] for name in imported.keys() - modules} == listed.PLACES
+    assert set(listed.__all__) == imported.keys()
+    for name, place in listed.PLACES.items():
+        assert getattr(package, name) is getattr(import_module(place), name)
+
+
+def test_training_loads_nothing_that_draws_or_saves() -> None:
+    program = """
+import sys, numpy as np, symcomp, symcomp.tensor as T
+w = symcomp.shared(np.ones((3, 2)))
+loss = T.sqr(T.dot(T.dmatrix("x"), w)).sum()
+symcomp.grad(loss, w)
+print(*(m for m in sys.modules if m.startswith("symcomp.")))
+"""
+    loaded = run(program).split()
+    later = "printing drawing compile.saving compile.debugmode scan_module gradient".split()
+    assert not {f"symcomp.{name}" for name in later} & set(loaded)
 
 
 def test_scan_is_the_function_whatever_is_imported() -> None:

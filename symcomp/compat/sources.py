@@ -63,15 +63,7 @@ from symcomp.ops.control.conditions import Assert
 from symcomp.ops.control.python_op import as_op
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.sandbox import rng_mrg
-from symcomp.tensor import (
-    deferred_names,
-    fft,
-    nlinalg,
-    nnet,
-    shared_randomstreams,
-    signal,
-    slinalg,
-)
+from symcomp.tensor import fft, nlinalg, nnet, shared_randomstreams, signal, slinalg
 from symcomp.vm.guard import InvalidValueError
 
 Namespace = Mapping[str, Any]
@@ -193,7 +185,6 @@ COMPILE: Namespace = {
 }
 TENSOR: Namespace = {
     **as_ops(names_of(symcomp_tensor)),
-    **as_ops(names_of(deferred_names)),
     "as_tensor": differing.as_tensor,
     "as_tensor_variable": differing.as_tensor,
     "constant": differing.constant,

@@ -89,6 +89,9 @@ class In:
         return f"In({self.variable})"
 
 
+Param = In
+
+
 class Out:
     """An output of a function, with options.
 

@@ -48,6 +48,7 @@ from symcomp.ops.shapes.reshaping import *
 from symcomp.ops.shapes.shape import *
 from symcomp.ops.sorting.functions import *
 from symcomp.ops.variables import *
+from symcomp.tensor import deferred_names
 from symcomp.tensor.suggestions import numpy_form
 
 operators.install(numpy_form)
@@ -57,26 +58,19 @@ abs = abs_  # noqa: F405
 ravel = flatten  # noqa: F405
 Tensor = TensorType
 
-# Modules that are imported one by one, each when it is first used.
-_MODULES = (
-    "fft", "inplace", "linalg", "nlinalg", "nnet", "random", "shared_randomstreams", "signal",
-    "slinalg",
-)  # fmt: skip
-_DEFERRED = (
-    *_MODULES, "einsum", "grad", "hessian", "jacobian", "log_softmax", "logsumexp", "Lop",
-    "NumericGradient", "piecewise_polynomial", "relu", "Rop", "softmax", "verify_grad",
-)  # fmt: skip
 # Namespaces searched for names that are not defined here.
 _NAMESPACES = tuple(
     f"symcomp.tensor.{name}" for name in ("nnet", "nlinalg", "slinalg", "fft", "signal.pool")
 )
-_NOT_OFFERED = ("lazy_names", "numpy_form", "operators", "suggestions", "TYPE_CHECKING")
+_NOT_OFFERED = (
+    "deferred_names", "lazy_names", "numpy_form", "operators", "suggestions", "TYPE_CHECKING",
+)  # fmt: skip
 __all__ = [n for n in dir() if not n.startswith("_") and n not in _NOT_OFFERED]
-__all__ += _DEFERRED
+__all__ += [*deferred_names.PLACES, *deferred_names.MODULES]
 
 if TYPE_CHECKING:
     from symcomp.tensor.deferred_names import *
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__, _DEFERRED, "symcomp.tensor.deferred_names", _NAMESPACES, _MODULES
+        __name__, deferred_names.PLACES, _NAMESPACES, deferred_names.MODULES
     )

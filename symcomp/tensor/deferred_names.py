@@ -1,24 +1,45 @@
-"""Names of ``symcomp.tensor`` that are imported when one is first used."""
+"""Where names of ``symcomp.tensor`` are defined; their modules are imported one by one, on first
+use.
+"""
 
-from symcomp.autodiff.check import NumericGradient
-from symcomp.autodiff.higher import hessian, jacobian
-from symcomp.autodiff.lop import Lop, grad
-from symcomp.autodiff.rop import Rop
-from symcomp.compile.verify_grad import verify_grad
-from symcomp.ops.linalg.einsum import einsum
-from symcomp.ops.nnet.functions import log_softmax, logsumexp, relu, softmax
-from symcomp.ops.sorting.piecewise import piecewise_polynomial
-from symcomp.tensor import (
-    fft,
-    inplace,
-    linalg,
-    nlinalg,
-    nnet,
-    random,
-    shared_randomstreams,
-    signal,
-    slinalg,
-)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from symcomp.autodiff.check import NumericGradient
+    from symcomp.autodiff.higher import hessian, jacobian
+    from symcomp.autodiff.lop import Lop, grad
+    from symcomp.autodiff.rop import Rop
+    from symcomp.compile.verify_grad import verify_grad
+    from symcomp.ops.linalg.einsum import einsum
+    from symcomp.ops.nnet.functions import log_softmax, logsumexp, relu, softmax
+    from symcomp.ops.sorting.piecewise import piecewise_polynomial
+    from symcomp.tensor import (
+        fft,
+        inplace,
+        linalg,
+        nlinalg,
+        nnet,
+        random,
+        shared_randomstreams,
+        signal,
+        slinalg,
+    )
+
+MODULES = (
+    "fft", "inplace", "linalg", "nlinalg", "nnet", "random", "shared_randomstreams", "signal",
+    "slinalg",
+)  # fmt: skip
+_NAMES = {
+    "symcomp.autodiff.check": ("NumericGradient",),
+    "symcomp.autodiff.higher": ("hessian", "jacobian"),
+    "symcomp.autodiff.lop": ("Lop", "grad"),
+    "symcomp.autodiff.rop": ("Rop",),
+    "symcomp.compile.verify_grad": ("verify_grad",),
+    "symcomp.ops.linalg.einsum": ("einsum",),
+    "symcomp.ops.nnet.functions": ("log_softmax", "logsumexp", "relu", "softmax"),
+    "symcomp.ops.sorting.piecewise": ("piecewise_polynomial",),
+}
+PLACES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "einsum", "fft", "grad", "hessian", "inplace", "jacobian", "linalg", "log_softmax", "logsumexp",
