@@ -25,7 +25,7 @@ enum { LARGEST_CACHED = 1 << 18, ROWS_AHEAD = 8, CACHE_LINE = 64 };
 
 /* About this number of bytes of a matrix are changed from the first row to the last, which the processor
    reads ahead. */
-enum { FORWARD_BLOCK = 1 << 14 };
+enum { FORWARD_BLOCK = 1 << 16 };
 
 /* For each hash of the address of a matrix, whether its columns were last read backwards. */
 static uint64_t read_backwards;
