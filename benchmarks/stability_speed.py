@@ -52,6 +52,12 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "std(x) / mean(x)": (
         "root_of_squares", lambda x, y: T.std(x, axis=-1) / T.mean(x, axis=-1)
     ),
+    "sum((x - y)**2) / sum(x**2)": (
+        "quotient_of_squares", lambda x, y: T.sum((x - y) ** 2, axis=-1) / T.sum(x**2, axis=-1)
+    ),
+    "mean(x)**2 / var(x)": (
+        "quotient_of_squares", lambda x, y: T.mean(x, axis=-1) ** 2 / T.var(x, axis=-1)
+    ),
     "exp(mean(log(x)))": (
         "geometric_mean", lambda x, y: T.exp(T.mean(T.log(abs(x)), axis=-1))
     ),

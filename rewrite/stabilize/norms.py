@@ -201,6 +201,43 @@ def over_squares(node: Apply, graph: Any) -> Any:
 
 
 @rule(
+    "mul", "true_div", why="the sums of squares leave the range where their quotient does not",
+)  # fmt: skip
+def quotient_of_squares(node: Apply, graph: Any) -> Any:
+    """sum(x^2) / sum(y^2) -> (norm of x / norm of y)^2;   sum(x)^2 / sum(y^2) and its inverse
+    likewise
+    """
+    p = as_product(node.outputs[0])
+    norms = {g: norm for g in p.factors if (norm := _sum_of_squares(g)) is not None}
+    if not norms or not all(float(p.factors[g]).is_integer() for g in norms):
+        return None
+    sides = {math.copysign(1, e) for g, e in p.factors.items() if g in norms or _is_square(g, e)}
+    if len(sides) < 2:
+        return None
+    factors = {g: e for g, e in p.factors.items() if g not in norms}
+    root = {norm: p.factors[g] for g, norm in norms.items()}
+    for g, e in p.factors.items():
+        if g in factors and e % 2 == 0 and _is_square(g, e):
+            root[g] = factors.pop(g) / 2
+    # The square of the quotient: derivatives multiply by the quotient, in range, not by squares.
+    return Product(p.coefficient, factors).times(call("sqr", product_of(Product(1.0, root))))
+
+
+def _sum_of_squares(x: Any) -> Any:
+    """Return the norm if ``x`` is a sum of squares over axes, else None."""
+    total = computed_by(through_views(x)[0], Reduce)
+    return None if total is None else _norm(x)
+
+
+def _is_square(x: Any, e: float) -> bool:
+    """Tell whether a factor is a norm or a sum over axes, to a power of 2 or more."""
+    source = through_views(x)[0]
+    reduced = computed_by(source, Reduce)
+    sums = reduced is not None and reduced.op.reduction.name == "sum"
+    return abs(e) >= 2 and (sums or computed_by(source, Norm) is not None)
+
+
+@rule(
     "mul", "true_div", "reciprocal",
     why="the derivative is a difference of large parts where one element has most of the norm",
 )  # fmt: skip
@@ -323,4 +360,9 @@ def _exchanged(p: Product, changes: dict[Any, float]) -> Any:
     return Product(p.coefficient, {x: k for x, k in factors.items() if k}).times()
 
 
-NORM_RULES = RuleSet([root_of_squares, log_of_squares, log1p_of_square, over_squares, unit_vector])
+NORM_RULES = RuleSet(
+    [
+        root_of_squares, log_of_squares, log1p_of_square, over_squares, quotient_of_squares,
+        unit_vector,
+    ]
+)  # fmt: skip

@@ -13,16 +13,22 @@ from symcomp.tests.rewrite.test_stable_ranges import Exact, exact, written
 SCALES = [1e-300, 1e-200, 1e-100, 1.0, 1e100, 1e200, 1e300]
 OF_ONE = [
     "(x - mean(x)) / sqrt(mean((x - mean(x))**2))", "(x - mean(x)) / std(x)", "std(x) / mean(x)",
-    "mean(x) / std(x)", "x / sqrt(mean(x**2))",
+    "mean(x) / std(x)", "x / sqrt(mean(x**2))", "mean(x)**2 / var(x)", "var(x) / mean(x)**2",
+    "mean((x - mean(x))**2) / mean(x**2)", "sum(x)**2 / sum(x**2)",
 ]  # fmt: skip
+OF_TWO = ["sum((x - y)**2) / sum(x**2)", "sum(x**2) / sum(y**2)"]
 
 
 class Statistics(Exact):
     """The functions of the texts, of objects that hold numbers of mpmath."""
 
     @staticmethod
+    def var(x):
+        return ((x - x.sum() / x.size) ** 2).sum() / x.size
+
+    @staticmethod
     def std(x):
-        return mp.sqrt(((x - x.sum() / x.size) ** 2).sum() / x.size)
+        return mp.sqrt(Statistics.var(x))
 
 
 def compiled(text, count):
@@ -71,3 +77,9 @@ def check(text, points):
 def test_statistics_of_any_scale(text):
     rng = np.random.default_rng(0)
     check(text, [(scale * rng.normal(0.3, 1, 4),) for scale in SCALES])
+
+
+@pytest.mark.parametrize("text", OF_TWO)
+def test_statistics_of_two_arguments_of_any_scale(text):
+    rng = np.random.default_rng(1)
+    check(text, [(scale * rng.normal(size=4), scale * rng.normal(size=4)) for scale in SCALES])

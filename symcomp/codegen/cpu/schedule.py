@@ -13,6 +13,9 @@ from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import GATHER
 from symcomp.ops.reductions.reduce import Reduce
 
+# The number of an array of truth values has 8 bits.
+MOST_CHOSEN = 256
+
 
 def schedule(nest: Nest) -> Loops | None:
     """Schedule the kernel of a nest; None if part of it has no C."""
@@ -83,14 +86,13 @@ class _Reduction:
             tuple(f"{name}{number}" for name in ("begin", "merge", "finish")) if one else (),
         )
 
-    def _chosen(self, body: Body) -> int:
-        """Return the array of truth values, one for each result, without which a pass adds nothing:
-        it only adds up values of ``guarded`` by one condition. 0: there is none.
+    def _chosen(self, body: Body) -> tuple[int, ...]:
+        """Return the arrays of truth values, one for each result, without which a pass adds
+        nothing, as it only adds up values of ``guarded``; none if it does more.
         """
-        conditions = {self._condition(value) for value in body.folds}
-        if body.stores or len(conditions) != 1:
-            return 0
-        return self.nest.values.get(conditions.pop(), 0)
+        conditions = dict.fromkeys(self._condition(value) for value in body.folds)
+        found = tuple(self.nest.values.get(c, MOST_CHOSEN) for c in conditions)
+        return () if body.stores or max(found, default=0) >= MOST_CHOSEN else found
 
     def _condition(self, reduction: int) -> int:
         """Return the truth value without which a sum adds zeros; -1 if there is none."""

@@ -56,9 +56,9 @@ class Stage:
         The computation on totals; its lanes are results.
     parts : int
         The largest number of parts of one result; 0 for any number.
-    chosen : int
-        The temporary array of truth values, one for each result, where the pass adds something; it
-        is left out where all are false. 0: there is none.
+    chosen : tuple of int
+        The temporary arrays of truth values, one for each result, where the pass adds something; it
+        is left out where all are false, unless there are none.
     lanes : str
         The function that computes whole results from ``parts`` parts; empty if there is none.
     totals : tuple of str
@@ -69,7 +69,7 @@ class Stage:
     across: RowFunction
     section: RowFunction
     parts: int
-    chosen: int
+    chosen: tuple[int, ...]
     lanes: str
     totals: tuple[str, ...]
 

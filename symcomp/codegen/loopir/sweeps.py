@@ -248,7 +248,8 @@ class _Pass:
         stage, kernel = self.stage, self.kernel
         lanes = self.n if self.across else n
         if stage.chosen and not empty:
-            empty = not places[stage.chosen].read(np.arange(1 if self.across else n), "bool").any()
+            results = np.arange(1 if self.across else n)
+            empty = not any(places[a].read(results, "bool").any() for a in stage.chosen)
         if not empty and self.lanes and not self.rank and self.rows <= SECTION:
             self._call_lanes(0, n, self.rows, self.rest, places, step)
             return

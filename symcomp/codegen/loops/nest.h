@@ -85,11 +85,12 @@ struct body {
    `parts` is their largest number; 0 for any number. `lanes` does the work of `across` for this
    number of parts, and for `rest` parts of one more row, at most SECTION rows; for `count` results,
    `next` apart. It computes whole results or, if `added`, adds to the existing totals. `merge` adds
-   other totals. The pass is left out where no element of the array `chosen` of truth values, one for each
-   result, is true; it is 0 if there is none, as temporaries have larger numbers. */
+   other totals. The pass is left out where no element of the `choices` arrays `chosen` of truth values, one
+   for each result, is true; if there are none, it is not. */
 struct stage {
     struct body along, across, section;
-    int parts, chosen;
+    int parts, choices;
+    const uint8_t *chosen;
     void (*lanes)(int added, int64_t count, int64_t rows, int64_t rest, char *const *data,
                   const int64_t *step, const int64_t *next);
     void (*begin)(int64_t n, char *const *data);

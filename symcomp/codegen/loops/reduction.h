@@ -167,13 +167,13 @@ static inline int reduction_at_once(const struct sweep *w)
     return w->lanes && !w->rank && w->rows <= SECTION;
 }
 
-/* Whether a stage has nothing to add to n adjacent results, `lanes` across for one. */
+/* Whether a stage has nothing to add to n adjacent results. */
 static inline int reduction_adds_nothing(const struct stage *stage, int64_t n, char *const *data)
 {
-    const uint8_t *chosen = (const uint8_t *)data[stage->chosen];
-    int any = !stage->chosen;
-    for (int64_t i = 0; !any && i < n; i++)
-        any = chosen[i];
+    int any = !stage->choices;
+    for (int c = 0; c < stage->choices; c++)
+        for (int64_t i = 0; !any && i < n; i++)
+            any = data[stage->chosen[c]][i];
     return !any;
 }
 

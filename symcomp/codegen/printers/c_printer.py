@@ -147,12 +147,13 @@ def _tables(sweep: Sweep) -> list[str]:
         entries = []
         for number, stage in enumerate(sweep.stages):
             passes = _body(stage.along, 2 * number), _body(stage.across, 2 * number)
+            lines += [_table(f"chosen{number}", stage.chosen)] if stage.chosen else []
             functions = [stage.lanes, *(stage.totals or [""] * 3)]
             fields = [
                 *passes,
                 _body(stage.section, 2 * number + 1),
                 str(stage.parts),
-                str(stage.chosen),
+                f"{len(stage.chosen)}, {_SELF}_chosen{number}" if stage.chosen else "0, 0",
                 *(f"{_LOOPS}_{function}" if function else "0" for function in functions),
             ]
             entries.append(f"{{{', '.join(fields)}}}")
