@@ -151,6 +151,17 @@ def _() -> Work:
     return call([x, y], (x[:, ::-1] * y[:, ::-1]).sum(0), numbers(1000, 30), numbers(1000, 30))
 
 
+def _rows_with_numbers(dtype: str) -> Work:
+    x, m, s = T.matrix(dtype=dtype), *(T.vector(dtype=dtype) for _ in range(2))
+    z = ((x - m[:, None]) ** 2 / s[:, None]).sum(axis=1)
+    rows, *columns = numbers(1000, 64), numbers(1000, seed=1), numbers(1000, seed=2) ** 2 + 1
+    return call([x, m, s], z, *(a.astype(dtype) for a in (rows, *columns)))
+
+
+add("layouts/rows_with_numbers", partial(_rows_with_numbers, "float64"))
+add("layouts/rows_with_numbers_float32", partial(_rows_with_numbers, "float32"))
+
+
 # -- indexing
 
 

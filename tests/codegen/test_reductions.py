@@ -8,8 +8,10 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.codegen.cpu.schedule import schedule
 from symcomp.codegen.kernel import kernel_of
-from symcomp.codegen.loops.nests import reduced_axes
+from symcomp.codegen.loopir.kernel import Role
+from symcomp.codegen.loops.nests import nest_of, reduced_axes
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
@@ -235,6 +237,42 @@ def test_two_reductions_of_one_pass():
         np.testing.assert_array_equal(product, a * b)
         if a.shape == x.shape:
             np.testing.assert_allclose(got, (a * b).sum(1) + a.max(1), rtol=1e-11)
+
+
+def deviations(dtype, name):
+    """Make a formula that reduces x - y along the last axis, or functions of it."""
+    function = Reduce(REDUCTIONS["max" if name == "max" else "sum"], (1,), dtype, dtype)
+    steps = [Step(row("sub"), (0, 1), dtype)]
+    if name == "exp":
+        steps.append(Step(row("exp"), (2,), dtype))
+    steps.append(Step(function, (len(steps) + 1,), dtype))
+    if name == "of result":
+        steps += [Step(row("sub"), (2, 3), dtype), Step(row("mul"), (4, 1), dtype)]
+        steps.append(Step(function, (5,), dtype))
+    first = 1 + len(steps)
+    return Formula((dtype,) * 2, (), tuple(steps), (Result(first, (1,)), Result(2)))
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "exp", "of result"])
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "float64"])
+def test_inputs_with_one_element_for_each_result(name, dtype):
+    """Kernels load them in place, and their results have the bits of those with copies in rows."""
+    if name == "exp" and dtype == "int32":
+        return
+    formula = deviations(dtype, name)
+    patterns = [(False, False), (False, True)], [(False, False)] * 2
+    one, every = addresses([kernel_of(formula, p) for p in patterns])
+    stage = schedule(nest_of(formula, patterns[0])).sweep.stages[0]
+    assert (stage.along.roles[1], stage.across.roles[1]) == (Role.READ, Role.NUMBER)
+    rng = np.random.default_rng(5)
+    for shape in ((5, 64), (3, 64 * 8 + 21), (2, 3000), (1, 7), (40, 3), (2, 100_000)):
+        x, y = values(dtype, shape, rng), values(dtype, (shape[0], 1), rng)
+        rows = np.ascontiguousarray(np.broadcast_to(y, shape))
+        for layout in (lambda a: a, lambda a: a[::-1], lambda a: np.repeat(a, 2, 0)[::2]):
+            got = call(one, formula, [layout(x), layout(y)])
+            want = call(every, formula, [layout(x), layout(rows)])
+            for z, w in zip(got, want, strict=True):
+                np.testing.assert_array_equal(z, w)
 
 
 def test_stretched_along_reduced_axes_only_in_part_is_refused():

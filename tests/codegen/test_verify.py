@@ -33,6 +33,7 @@ from symcomp.codegen.loopir.ir import (
     Signature,
     Store,
 )
+from symcomp.codegen.loopir.kernel import Role
 from symcomp.codegen.loopir.memory import AccessError, address_of
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
 from symcomp.codegen.loopir.verify_kernel import verify
@@ -152,6 +153,10 @@ def test_kernels_that_do_not_fit_together():
     ):
         with pytest.raises(LoopError):
             verify(replace(loops, sweep=sweep))
+    roles = (stage.across.roles[0], Role.NUMBER, *stage.across.roles[2:])
+    with pytest.raises(LoopError, match="array 1 has another role in body0 than in body0"):
+        other = replace(stage, across=replace(stage.across, roles=roles))
+        verify(replace(loops, sweep=replace(loops.sweep, stages=(other,))))
     columns = sum_of_columns()
     verify(columns)
     with pytest.raises(LoopError, match="array 1 is no one number"):

@@ -67,8 +67,8 @@ class BodyPlan:
         If true, elements are so cheap that the place of the totals matters.
     lines : int
         The number of values computed for an element.
-    reads_totals : bool
-        If true, the pass reads values with one element for each result.
+    singles : frozenset of int
+        The arrays that have an element for each result; such a pass is two functions.
     read_in_order : list of int
         The arrays whose elements are read one after another.
     moving : set of int
@@ -102,10 +102,10 @@ class BodyPlan:
             *((array, True) for _, array in body.stores),
             *((array, False) for array in (*in_order, *self.scatters.values())),
         )
-        loads_totals = any(array >= nest.temporaries for _, array in body.loads)
-        self.reads_totals = loads_totals and number % 2 == 0
+        self.singles = body.singles.intersection(a for _, a in self.elements)
         self.lines = len(self.elements) + len(steps)
-        elements = [a for _, a in body.loads if a not in body.numbers and a < nest.temporaries]
+        still = body.numbers | body.singles
+        elements = [a for _, a in body.loads if a not in still and a < nest.temporaries]
         self.read_in_order = [a for a in elements if a in written or a in in_order]
         self.moving = {*elements, *(a for a in written if a < nest.temporaries)}
         self.moving |= {*self.scatters.values()}
@@ -121,15 +121,13 @@ class BodyPlan:
         return [*found, *(self.load(v, a, 0, ending) for v, a in self.numbers)]
 
     def lane(self, ending: str = "", across: bool | None = None) -> list[Statement]:
-        """Return the computation of lane i; ``across``: totals are those of one result; None: the
-        function gets this as a parameter.
+        """Return the computation of lane i; ``across``: the result is the same for all lanes; None:
+        the function gets this as a parameter.
         """
-        index_of_total: Index = I
-        if self.reads_totals:
-            index_of_total = 0 if across else IndexOp("choose", (Var("across"), 0, I))
+        of_result = 0 if across else IndexOp("choose", (Var("across"), 0, I))
         found: list[Statement] = []
         for value, array in self.elements:
-            index = index_of_total if array >= self.temporaries else I
+            index = of_result if array in self.singles else I
             found.append(self.load(value, array, index, ending))
         return found + [self.step(value, ending) for value in self.steps]
 
@@ -178,11 +176,14 @@ class BodyPlan:
         )
         return Let(f"v{value}{ending}", ApplyScalar(step.function, arguments, step.dtype))
 
-    def roles(self, totals: Iterable[int]) -> tuple[Role, ...]:
-        """Return the roles of all arrays, ``totals`` being those of reductions."""
+    def roles(self, totals: Iterable[int], across: bool = False) -> tuple[Role, ...]:
+        """Return the roles of all arrays, ``totals`` being those of reductions; ``across``: the
+        result is the same for all lanes.
+        """
         roles = [Role.UNUSED] * len(self.dtypes)
+        numbers = self.body.numbers | (self.singles if across else set())
         for _, array in self.body.loads:
-            one = Role.NUMBER if array in self.body.numbers else Role.READ
+            one = Role.NUMBER if array in numbers else Role.READ
             one = Role.GATHERED if array in self.formula.tables else one
             roles[array] = Role.LANE if array >= self.temporaries else one
         for _, array in self.body.stores:
@@ -272,11 +273,11 @@ def function_of_body(plan: BodyPlan, inline: bool) -> list[KernelFunction]:
     number, lane = plan.number, [*plan.lane(), *plan.writes()]
     if not plan.body.loads and not plan.body.stores:
         return [KernelFunction(f"body{number}", ROWS, ())]
-    blocks = not plan.reads_totals and not plan.light
+    blocks = not plan.singles and not plan.light
     inner = lanes_in_blocks(lane) if blocks else [lanes_of(lane)]
     inner = lanes_in_turn(plan) if plan.scatters else inner
     rows = (Loop(Kind.SERIAL, "r", 0, ROWS_HERE, (*plan.row(), *inner)),)
-    if not plan.reads_totals:
+    if not plan.singles:
         return [KernelFunction(f"body{number}", ROWS, rows, inline)]
     return [KernelFunction(f"rows{number}", BOTH, rows, True), *versions(number, True)]
 

@@ -69,7 +69,7 @@ class PassPlan:
         once = len(counts) > 1 and folds[0].is_extreme
         return [
             KernelFunction(f"rows{plan.number}", BOTH, body, True),
-            *versions(plan.number, plan.reads_totals, once),
+            *versions(plan.number, bool(plan.singles), once),
         ]
 
     def _at_once(self) -> tuple[int, list[int]]:

@@ -74,11 +74,10 @@ class _Reduction:
         taken, after = self.plans[2 * number], self.plans[2 * number + 1]
         one = self.passes.get(taken.number)
         totals = [a for value in taken.body.folds for a in self.nest.totals[value]]
-        roles = taken.roles(totals)
-        across = f"{'across' if taken.reads_totals else 'body'}{taken.number}"
+        across = f"{'across' if taken.singles else 'body'}{taken.number}"
         return Stage(
-            RowFunction(f"body{taken.number}", roles),
-            RowFunction(across, roles),
+            RowFunction(f"body{taken.number}", taken.roles(totals)),
+            RowFunction(across, taken.roles(totals, across=True)),
             RowFunction(f"body{after.number}", after.roles(())),
             parts_of_one(one.folds, one.ways) if one else 0,
             self._chosen(taken.body),

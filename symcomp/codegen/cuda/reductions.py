@@ -35,7 +35,7 @@ from symcomp.codegen.loopir.ir import (
     Statement,
     Store,
 )
-from symcomp.codegen.loops.nests import Nest, Pattern, nest_of, reduced_axes
+from symcomp.codegen.loops.nests import Nest, Pattern, nest_of
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Formula
 
@@ -178,10 +178,8 @@ class _Writer:
         self.literals = nest.temporaries - self.arrays
         self.team = shape.threads > 0
         assert shape.warps == 1 or (shape.threads == WARP and not split)
-        axes = reduced_axes(nest.formula) or ()
-        alike = {a for a, one in enumerate(nest.stretched) if all(one[axis] for axis in axes)}
         #: Arrays with an element for each that a reduction adds up.
-        self.moving = {a for plan in self.plans[::2] for a in plan.moving} - alike
+        self.moving = {a for plan in self.plans[::2] for a in plan.moving}
         self.passes = (holding_passes if shape.held else passes_of)(self.plans[::2])
 
     # -- kernels

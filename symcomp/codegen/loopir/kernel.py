@@ -118,6 +118,13 @@ class Sweep:
         return self.bodies[-1] if self.bodies else None
 
     @property
+    def singles(self) -> frozenset[int]:
+        """The inputs and outputs that have one element for each result."""
+        reduced = [axis for axis, one in enumerate(self.reduced) if one]
+        arrays = enumerate(self.stretched)
+        return frozenset(a for a, pattern in arrays if all(pattern[axis] for axis in reduced))
+
+    @property
     def sizes(self) -> list[int]:
         """The bytes of an element of each array."""
         return [np.dtype(dtype).itemsize for dtype in self.dtypes]

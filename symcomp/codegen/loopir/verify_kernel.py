@@ -116,12 +116,22 @@ class _Kernel:
         self._check_body(stage.along, totals, True)
         self._check_body(stage.across, totals, True)
         self._check_body(stage.section, {})
-        if stage.along.roles != stage.across.roles:
-            raise LoopError(f"{stage.across.function} has other roles than {stage.along.function}")
+        self._check_roles(stage)
         if stage.totals:
             self._check_totals(stage, totals)
         if stage.lanes:
             self._check_lanes(stage, totals)
+
+    def _check_roles(self, stage: Stage) -> None:
+        """Check that arrays have the same role in both functions of a pass, unless they have one
+        element for each result, which is a number for parts of this result.
+        """
+        along, across, singles = stage.along, stage.across, self.sweep.singles
+        for array, roles in enumerate(zip(along.roles, across.roles, strict=True)):
+            number = roles == (Role.READ, Role.NUMBER) and array in singles
+            if roles[0] is not roles[1] and not number:
+                names = f"{across.function} than in {along.function}"
+                raise LoopError(f"array {array} has another role in {names}")
 
     def _check_totals(self, stage: Stage, totals: dict[int, str]) -> None:
         facts = _holds((1, _N), (_N, MOST_LANES))

@@ -34,6 +34,8 @@ class Body:
         Values and the arrays that they go to.
     numbers : frozenset of int
         The arrays of which there is one number for each row.
+    singles : frozenset of int
+        The arrays of which there is one element for each result, in a pass of a reduction.
     """
 
     loads: tuple[tuple[int, int], ...]
@@ -41,6 +43,7 @@ class Body:
     folds: tuple[int, ...]
     stores: tuple[tuple[int, int], ...]
     numbers: frozenset[int]
+    singles: frozenset[int] = frozenset()
 
 
 @record
@@ -206,8 +209,11 @@ def _body(
     folds: Sequence[int],
     stores: Sequence[tuple[int, int]],
     numbers: frozenset[int],
+    singles: Callable[[int], bool] = lambda value: False,
 ) -> Body:
-    """Return the body that computes ``targets`` from the values that have arrays."""
+    """Return the body that computes ``targets`` from the values that have arrays; ``singles`` tells
+    of which there is one for each result.
+    """
     needed, waiting = set(), list(targets)
     while waiting:
         value = waiting.pop()
@@ -216,13 +222,15 @@ def _body(
         needed.add(value)
         if array_of(value) is None:
             waiting += formula.steps[value - formula.first_step].arguments
-    loads = [(value, array_of(value)) for value in sorted(needed)]
+    found = [(value, array_of(value)) for value in sorted(needed)]
+    loads = tuple((value, array) for value, array in found if array is not None)
     return Body(
-        tuple((value, array) for value, array in loads if array is not None),
-        tuple(value for value, array in loads if array is None),
+        loads,
+        tuple(value for value, array in found if array is None),
         tuple(folds),
         tuple(stores),
         numbers,
+        frozenset(array for value, array in loads if singles(value)) - numbers,
     )
 
 
@@ -354,7 +362,7 @@ class _Stages:
 
         numbers = _numbers(self.formula, self.leaves, self.patterns, all)
         targets = [*taken, *(value for value, _ in stores)]
-        return _body(self.formula, array_of, targets, folds, stores, numbers)
+        return _body(self.formula, array_of, targets, folds, stores, numbers, self._is_single)
 
     def _section_body(self, stage: int, stores: Sequence[tuple[int, int]]) -> Body:
         formula = self.formula

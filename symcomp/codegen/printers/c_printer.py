@@ -25,6 +25,7 @@ from symcomp.codegen.loopir.kernel import (
     Loops,
     NestPart,
     Nests,
+    Role,
     RowFunction,
     Sweep,
 )
@@ -141,17 +142,16 @@ def _tables(sweep: Sweep) -> list[str]:
         _table("stretched", [one for row in stretched for one in row]),
         _table("reduced", sweep.reduced),
     ]
-    bodies = sweep.bodies or [b for s in sweep.stages for b in (s.along, s.section)]
-    lines += [_table(f"role{i}", body.roles) for i, body in enumerate(bodies)]
+    bodies = sweep.bodies or [b for s in sweep.stages for b in (s.along, s.across, s.section)]
+    roles = {one: i for i, one in enumerate(dict.fromkeys(body.roles for body in bodies))}
+    lines += [_table(f"role{i}", one) for one, i in roles.items()]
     if sweep.stages:
         entries = []
         for number, stage in enumerate(sweep.stages):
-            passes = _body(stage.along, 2 * number), _body(stage.across, 2 * number)
             lines += [_table(f"chosen{number}", stage.chosen)] if stage.chosen else []
             functions = [stage.lanes, *(stage.totals or [""] * 3)]
             fields = [
-                *passes,
-                _body(stage.section, 2 * number + 1),
+                *(_body(body, roles) for body in (stage.along, stage.across, stage.section)),
                 str(stage.parts),
                 f"{len(stage.chosen)}, {_SELF}_chosen{number}" if stage.chosen else "0, 0",
                 *(f"{_LOOPS}_{function}" if function else "0" for function in functions),
@@ -159,7 +159,7 @@ def _tables(sweep: Sweep) -> list[str]:
             entries.append(f"{{{', '.join(fields)}}}")
         lines.append(f"static const struct stage {_SELF}_stages[] = {{{', '.join(entries)}}};")
     else:
-        entries = [_body(body, i) for i, body in enumerate(sweep.bodies)]
+        entries = [_body(body, roles) for body in sweep.bodies]
         lines.append(f"static const struct body {_SELF}_bodies[] = {{{', '.join(entries)}}};")
     numbers = _numbers(
         (sweep.rank, len(sweep.stretched), sweep.temporaries, total, len(entries),
@@ -175,8 +175,8 @@ def _table(name: str, entries: Iterable[int]) -> str:
     return f"static const uint8_t {_SELF}_{name}[] = {{{_numbers(entries) or 0}}};"
 
 
-def _body(body: RowFunction, roles: int) -> str:
-    return f"{{{_LOOPS}_{body.function}, {_SELF}_role{roles}}}"
+def _body(body: RowFunction, roles: dict[tuple[Role, ...], int]) -> str:
+    return f"{{{_LOOPS}_{body.function}, {_SELF}_role{roles[body.roles]}}}"
 
 
 def _body_of_nest(sweep: Sweep) -> list[str]:
