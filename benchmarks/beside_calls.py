@@ -352,6 +352,25 @@ def _() -> Work:
     return call([x], T.nnet.softmax(x), numbers(32, 10, dtype="float32"))
 
 
+@task("reductions/deviations_of_rows")
+def _() -> Work:
+    x = T.dmatrix()
+    return call([x], x.std(axis=1) / x.mean(axis=1), numbers(1000, 64))
+
+
+@task("reductions/standardized_rows")
+def _() -> Work:
+    x = T.dmatrix()
+    deviations = x - x.mean(axis=1, keepdims=True)
+    return call([x], deviations / x.std(axis=1, keepdims=True), numbers(1000, 64))
+
+
+@task("reductions/softmax_of_rows")
+def _() -> Work:
+    x = T.dmatrix()
+    return call([x], T.nnet.softmax(x), numbers(1000, 64))
+
+
 @task("along_axes/sorted_and_summed")
 def _() -> Work:
     x = T.dmatrix()

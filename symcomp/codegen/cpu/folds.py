@@ -314,8 +314,8 @@ def functions_of_totals(number: int, folds: Sequence[Fold], ways: int) -> list[K
     ways : int
         How many elements each lane has, if there is a function of lanes: it calls the last.
     """
-    # With several folds, a specialized number of parts would take long to compile.
-    parts = parts_of_one(folds, ways) // max(1, ways) if len(folds) == 1 else 0
+    # With many folds, a specialized number of parts would take long to compile.
+    parts = parts_of_one(folds, ways) // max(1, ways) if len(folds) <= 2 else 0
     begin = tuple(line for fold in folds for line in fold.begin())
     merge = tuple(line for fold in folds for line in fold.merge())
     finish = tuple(line for fold in folds for line in fold.finish(parts))

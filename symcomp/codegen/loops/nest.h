@@ -10,6 +10,8 @@ enum {
                        others; half as many if one call computes several results */
     SECTION = 256,  /* rows of parts that are added up before rounding errors are accumulated */
     MANY = 1024,    /* results from which on their alignment matters */
+    CACHED = 16384,   /* bytes of elements that several stages read one after another */
+    MOST_TOGETHER = 64, /* results that they compute together, at most */
 };
 
 /* A part of some work; `worker` is below the number of threads, and unique while the part runs. */

@@ -21,12 +21,12 @@ struct reduction {
                                            is negligible */
 };
 
-/* The results to compute, in blocks of `width` adjacent ones; the first block lacks `shift`
-   results. */
+/* The results to compute, in blocks of `width` adjacent ones, at most `together` blocks at once; the
+   first block lacks `shift` results. */
 struct results {
     char *const *data;
-    int64_t *lengths, *steps, beside, width, shift;
-    int rank, empty, several;           /* whether several blocks are computed together */
+    int64_t *lengths, *steps, beside, width, shift, together;
+    int rank, empty;
 };
 
 static inline void reduction_run(const struct reduction *d, const struct sweep *w,
@@ -167,6 +167,22 @@ static inline int reduction_at_once(const struct sweep *w)
     return w->lanes && !w->rank && w->rows <= SECTION;
 }
 
+/* How many results are computed together, across: each stage leaves a value of each result for the
+   next one, which reads the elements again, from the cache. */
+static inline int64_t reduction_together(const struct reduction *d)
+{
+    const struct kernel *k = d->kernel;
+    int64_t bytes = 1, elements = 1;
+    if (k->count == 1)
+        return reduction_at_once(d->sweeps) ? INT64_MAX : 1;
+    for (int axis = 0; axis < d->rank; axis++)
+        elements *= d->lengths[axis];
+    for (int a = 0; a < k->arrays; a++)
+        bytes += d->step[a] ? elements * k->size[a] : 0;
+    int64_t results = bytes < CACHED ? CACHED / bytes : 1;
+    return results < MOST_TOGETHER ? results : MOST_TOGETHER;
+}
+
 /* Whether a stage has nothing to add to n adjacent results. */
 static inline int reduction_adds_nothing(const struct stage *stage, int64_t n, char *const *data)
 {
@@ -177,8 +193,24 @@ static inline int reduction_adds_nothing(const struct stage *stage, int64_t n, c
     return !any;
 }
 
-/* All stages for n adjacent results, `step` apart; across for one result, or for all if one call
-   computes each. */
+/* One stage for n adjacent results, `step` apart; across for one, unless there is nothing to add. */
+static inline void reduction_stage(const struct reduction *d, const struct sweep *w,
+                                   const struct stage *stage, int64_t n, char *const *data,
+                                   const int64_t *step, int nothing)
+{
+    int across = d->across && !nothing;
+    int64_t lanes = across ? w->n : n;
+    if (stage->begin)
+        stage->begin(lanes, data);
+    if (!nothing && !reduction_in_chunks(d, w, stage, lanes, data))
+        reduction_pass(d, w, stage, lanes, data);
+    if (!stage->begin)
+        return;
+    stage->finish(lanes, across, data);
+    nest_run(d->kernel, &stage->section, 1, n, data, step, step, 1, BLOCK, d->buffer);
+}
+
+/* All stages for n adjacent results. */
 static inline void reduction_stages(const struct reduction *d, int64_t n, char *const *data,
                                     const int64_t *step, int empty)
 {
@@ -186,24 +218,18 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
     for (int s = 0; s < k->count; s++) {
         const struct stage *stage = k->stages + s;
         const struct sweep *w = d->sweeps + s;
-        int nothing = empty || reduction_adds_nothing(stage, d->across ? 1 : n, data);
-        int across = d->across && !nothing;
-        int64_t lanes = across ? w->n : n;
+        int nothing = empty || reduction_adds_nothing(stage, n, data);
         if (!nothing && reduction_at_once(w)) {
             stage->lanes(0, n, w->rows, w->rest, data, w->row_step, step);
             continue;
         }
-        if (stage->begin)
-            stage->begin(lanes, data);
-        if (!nothing && !reduction_in_chunks(d, w, stage, lanes, data))
-            reduction_pass(d, w, stage, lanes, data);
-        if (!stage->begin)
-            continue;
-        stage->finish(lanes, across, data);
-        if (d->across)
-            stage->section.run(1, 1, data, step);
-        else
-            nest_run(k, &stage->section, 1, n, data, step, step, 1, BLOCK, d->buffer);
+        int64_t count = d->across && !nothing ? n : 1;
+        for (int64_t i = 0; i < count; i++) {
+            char *at[k->total];
+            for (int a = 0; a < k->total; a++)
+                at[a] = data[a] + i * step[a];
+            reduction_stage(d, w, stage, n / count, at, step, nothing);
+        }
     }
 }
 
@@ -217,9 +243,12 @@ INLINE void reduction_results(const struct reduction *given, const struct result
     int64_t reduced_index[d.rank], index[r->rank];
     int64_t blocks = (r->beside + r->shift + r->width - 1) / r->width;
     int64_t block = first % blocks, outer = first / blocks;
-    const int64_t *step = r->steps + (r->rank - 1) * total;
+    int64_t step[total];
     NEST_BUFFER(k);
     char *at[total], *here[total];
+    memcpy(step, r->steps + (r->rank - 1) * total, sizeof step);
+    for (int a = k->temporaries; k->count > 1 && a < total; a++)
+        step[a] = k->size[a];
     d.buffer = buffer;
     d.index = reduced_index;
     for (int a = 0; a < total; a++)
@@ -233,13 +262,14 @@ INLINE void reduction_results(const struct reduction *given, const struct result
             at[a] += index[axis] * r->steps[axis * total + a];
     }
     while (first < last) {
-        int64_t together = r->several ? last - first : 1, left = blocks - block;
+        int64_t together = last - first, left = blocks - block;
         together = together < left ? together : left;
+        together = together < r->together ? together : r->together;
         int64_t i = block * r->width - r->shift, end = i + together * r->width;
         i = i < 0 ? 0 : i;
         int64_t n = (end < r->beside ? end : r->beside) - i;
         for (int a = 0; a < total; a++)
-            here[a] = at[a] + i * step[a];
+            here[a] = at[a] + (a < k->temporaries ? i * step[a] : 0);
         reduction_stages(&d, n, here, step, r->empty);
         first += together;
         block += together;
@@ -345,8 +375,8 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
         width = (beside / threads + BLOCK) / BLOCK * BLOCK;
     int64_t shift = across ? 0 : reduction_shift(k, first, step, beside, width);
     int64_t count = outer * ((beside + shift + width - 1) / width);
-    int several = one_call && !empty && reduction_at_once(sweeps);
-    struct results r = {first, lengths, steps, beside, width, shift, rank, empty, several};
+    int64_t together = across && !empty ? reduction_together(&d) : 1;
+    struct results r = {first, lengths, steps, beside, width, shift, together, rank, empty};
     if (threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK) {
         struct teams p = {&d, &r, count, count < threads ? count : threads};
         team->run(reduction_team, &p, p.teams, threads);
