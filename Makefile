@@ -141,7 +141,8 @@ dist: $(VENV)/.installed-test
 # Lint and types need no built module, so they run beside the compiler. What is not imported is not
 # compiled to bytecode.
 $(VENV)/.installed-tools: pyproject.toml tools/requirements.py | interpreter
-	$(BIN)/python tools/requirements.py test docs | $(PIP) --no-compile --requirement /dev/stdin
+	$(BIN)/python tools/requirements.py test docs > $(VENV)/requirements.txt
+	$(PIP) --no-compile --requirement $(VENV)/requirements.txt
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed-tools $(INSTALLED_FROM)

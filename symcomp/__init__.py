@@ -60,7 +60,7 @@ class _Facade(ModuleType):
 
     @property
     def scan(self) -> Any:
-        return _lazy.scan
+        return _scan_module.scan
 
     @scan.setter
     def scan(self, package: ModuleType) -> None:
@@ -78,7 +78,7 @@ offer(
     ("adagrad", "adam", "lazy_adam", "lazy_momentum", "momentum", "row_gradient", "sgd"),
     "symcomp.sparse_updates",
 )
-_lazy = lazy_module("symcomp.scan_module")
+_scan_module = lazy_module("symcomp.scan_module")
 sys.modules[__name__].__class__ = _Facade
 add_members(
     Variable,

@@ -1,6 +1,6 @@
 """Print the requirements of symcomp, and of its extras, one per line.
 
-Usage: python tools/requirements.py EXTRA ... | pip install --requirement /dev/stdin
+Usage: python tools/requirements.py EXTRA ... > requirements.txt
 """
 
 import sys
