@@ -4,6 +4,7 @@
 #define SYMCOMP_MOVES_H
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include "../../symcomp/codegen/loops/scatter.h"
 #include "../../symcomp/codegen/loops/transpose_blocks.h"
@@ -69,7 +70,7 @@ MOVE(set_1, uint8_t, SET)
 MOVE(set_2, uint16_t, SET)
 MOVE(set_4, uint32_t, SET)
 MOVE(set_8, uint64_t, SET)
-MOVE(set_16, struct pair, SET)
+MOVE(set_16, struct two_words, SET)
 MOVE(add_bool, uint8_t, OR)
 MOVE(add_1, uint8_t, ADD)
 MOVE(add_2, uint16_t, ADD)
@@ -105,7 +106,7 @@ TAKE(take_1, uint8_t)
 TAKE(take_2, uint16_t)
 TAKE(take_4, uint32_t)
 TAKE(take_8, uint64_t)
-TAKE(take_16, struct pair)
+TAKE(take_16, struct two_words)
 
 static inline move_function *function_that_sets(int64_t size)
 {

@@ -26,7 +26,11 @@ WITH_PARAMETERS = {
     "spherical_jn": ("(int)x", "(int)y", "(WIDER)w"),
 }
 _INCLUDES = "\n".join(
-    f"#include <{name}>" for name in ("Python.h", "numpy/arrayobject.h", "numpy/ufuncobject.h")
+    f"#include <{name}.h>"
+    for name in (
+        "Python", "numpy/arrayobject", "numpy/ufuncobject",
+        "float", "math", "stdint", "stdlib", "string",
+    )
 )
 
 

@@ -13,6 +13,11 @@ from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
 
 ALL = Headers(c_file.FUNCTIONS)
+SOME = (
+    "g_betaln", "g_gammainc_der", "e_logaddexp", "series_remainder", "product_remainder", "c_div",
+    "c_powf", "scatter_float16", "log_lines", "nest_reduction", "merge_sums", "read_positions",
+    "philox",
+)  # fmt: skip
 TEXT = """/* The first header. */
 #define PASTED(name) name##_wide + 1
 #define DEFINE(name, T) \\
@@ -84,14 +89,7 @@ def test_a_header_without_an_end_is_refused(text: str) -> None:
         Headers((Header("open", print=lambda: text),))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "g_betaln", "g_gammainc_der", "e_logaddexp", "series_remainder", "product_remainder",
-        "c_div", "c_powf", "scatter_float16", "log_lines", "nest_reduction", "merge_sums",
-        "read_positions", "philox",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", SOME)
 def test_each_function_compiles_with_what_it_needs(name: str) -> None:
     headers = c_file._headers_of_files("own")
     text = "\n".join(headers.text(headers.pieces({name})))
@@ -104,6 +102,13 @@ def test_each_function_compiles_with_what_it_needs(name: str) -> None:
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_headers_that_were_read_before_change_nothing(name: str) -> None:
+    new, read = (c_file._headers_of_files.__wrapped__("own") for _ in range(2))
+    assert [*read.everything()]
+    assert [*new.text(new.pieces({name}))] == [*read.text(read.pieces({name}))]
 
 
 def test_simple_files_are_short() -> None:

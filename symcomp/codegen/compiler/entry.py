@@ -61,7 +61,7 @@ def refusal(command: Sequence[str], source: str, name: str) -> str:
     an empty text.
     """
     language = () if "-x" in command else ("-x", "c")
-    command = [*command, *language, "-", "-o", name, "-lm"]
+    command = [*command, *language, "-", "-o", name, "-lm", "-lgcc"]
     done = subprocess.run(
         command, input=source, capture_output=True, text=True, errors="replace", check=False
     )
@@ -164,8 +164,6 @@ def seal(name: str, key: str) -> None:
     os.chmod(name, 0o700)  # the compiler made it, with the umask's permissions
     with open(name, "r+b") as file:
         file.write(checksum(key, file.read()))
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def carry_out(order: Order) -> None:

@@ -1,7 +1,5 @@
 /* Complex numbers, included twice as stable.h is: arithmetic by parts, as in NumPy, without
    special handling of infinities; functions of the C library. */
-#include <complex.h>
-
 #ifndef APART
 /* GCC 12 fuses alternating additions and subtractions of products into instructions that round
    once, even with contraction off; it does not with this barrier. */

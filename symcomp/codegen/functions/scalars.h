@@ -1,11 +1,5 @@
 /* Integer arithmetic with the signs and limits of Python and NumPy; float16 held as float. */
 #ifndef INLINE /* defined for cards, by cuda/prelude.h, with what else differs there */
-#include <float.h>
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A call in a loop prevents vectorization. Early code has no vectors, and compiles sooner with calls. */
 #ifdef EARLY_CODE
 #define INLINE static inline

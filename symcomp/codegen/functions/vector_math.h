@@ -1,4 +1,7 @@
 /* Functions of the C library with vector versions whose errors are below 2 ulp. */
+#if __has_include(<features.h>)
+#include <features.h>
+#endif
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 35)
 #pragma omp declare simd notinbranch

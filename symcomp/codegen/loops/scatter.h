@@ -2,8 +2,6 @@
 #ifndef SYMCOMP_SCATTER_H
 #define SYMCOMP_SCATTER_H
 
-#include <stdint.h>
-
 /* Numbers of float16, which are computed in float and rounded. */
 #ifdef __FLT16_MAX__
 #define HAS_HALVES 1

@@ -2,11 +2,7 @@
 #ifndef SYMCOMP_TRANSPOSE_BLOCKS_H
 #define SYMCOMP_TRANSPOSE_BLOCKS_H
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct pair {
+struct two_words {
     uint64_t low, high;
 };
 
@@ -75,7 +71,7 @@ static inline void copy_in_order(int size, int64_t rows, int64_t n, char *to, in
                                  int64_t from_step)
 {
     if (size == 16)
-        COPY_EACH(struct pair);
+        COPY_EACH(struct two_words);
     else if (size == 8)
         COPY_EACH(uint64_t);
     else if (size == 4)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 
 from symcomp.codegen.functions.angle_tables import angle_tables
+from symcomp.codegen.functions.c_library import c_library
 from symcomp.codegen.functions.error_tables import error_tables
 from symcomp.codegen.functions.gamma_tables import gamma_tables, pair_tables
 from symcomp.codegen.functions.series_tables import series_tables
@@ -87,6 +88,7 @@ def _headers_of_files(nest: str) -> Headers:
     loops = () if nest == "shared" else (Header("loops around bodies", print=_loops),)
     return Headers(
         (
+            Header("C library", print=c_library, always=True),
             Header(_VECTORS),
             *FUNCTIONS,
             *(Header("functions/complex.h", kind, words=("_Complex",)) for kind in _KINDS),
