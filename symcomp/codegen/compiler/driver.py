@@ -54,9 +54,9 @@ VALUE_FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing",
     "-fopenmp-simd", "-std=c11",
 )  # fmt: skip
-# A kernel calls the functions of its own file, even if others of the same name are loaded. It finds
-# those of the C library in the process, so that the linker need not read its list. What is not
-# declared, in ``c_library.py``, is not called.
+# A kernel calls the functions of its own file, even if others of the same name are loaded. The
+# process has those of the C library, so the linker need not look for them; ``c_library.py``
+# declares them.
 FLAGS = (
     *VALUE_FLAGS, "-march=native", "-shared", "-nostdlib", "-fPIC", "-fvisibility=protected",
     "-pipe", "-Werror=implicit-function-declaration",

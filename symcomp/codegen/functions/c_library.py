@@ -1,4 +1,5 @@
-"""The declarations of what kernels use of the C library.
+"""The declarations of what kernels use of the C library; those for complex numbers are in
+``complex.h``.
 
 Its own headers would take a tenth of the time of compiling a short kernel.
 """
@@ -7,18 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-# For ``double``, ``float`` and ``long double``, by their numbers of arguments.
+# By their numbers of arguments.
 _REAL = {
     1: """acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 expm1 fabs floor log log10
        log1p log2 rint sin sinh sqrt tan tanh trunc""",
     2: "atan2 copysign fmax fmin fmod hypot pow",
 }
-_COMPLEX = {
-    1: "cacos cacosh casin casinh catan catanh ccos ccosh cexp clog conj csin csinh csqrt ctan ctanh",
-    2: "cpow",
-}
 _KINDS = (("double", ""), ("float", "f"), ("long double", "l"))
-_COMPLEX_PARTS = ("creal", "cimag")
 _OTHERS = (
     "double frexp(double, int *)",
     "double ldexp(double, int)",
@@ -51,15 +47,8 @@ def _lines() -> Iterator[str]:
     for name, text in _MACROS.items():
         yield f"#define {name} {text}"
     for kind, end in _KINDS:
-        yield from _declarations(_REAL, kind, end)
-        yield from _declarations(_COMPLEX, f"{kind} _Complex", end)
-        for name in _COMPLEX_PARTS:
-            yield f"extern {kind} {name}{end}({kind} _Complex);"
+        for arguments, names in _REAL.items():
+            for name in names.split():
+                yield f"extern {kind} {name}{end}({', '.join([kind] * arguments)});"
     for text in _OTHERS:
         yield f"extern {text};"
-
-
-def _declarations(names: dict[int, str], kind: str, end: str) -> Iterator[str]:
-    for arguments, several in names.items():
-        for name in several.split():
-            yield f"extern {kind} {name}{end}({', '.join([kind] * arguments)});"

@@ -12,6 +12,27 @@
 
 #define COMPLEX REAL _Complex
 
+/* Functions of the C library. */
+extern REAL F(creal)(COMPLEX);
+extern REAL F(cimag)(COMPLEX);
+extern COMPLEX F(cacos)(COMPLEX);
+extern COMPLEX F(cacosh)(COMPLEX);
+extern COMPLEX F(casin)(COMPLEX);
+extern COMPLEX F(casinh)(COMPLEX);
+extern COMPLEX F(catan)(COMPLEX);
+extern COMPLEX F(catanh)(COMPLEX);
+extern COMPLEX F(ccos)(COMPLEX);
+extern COMPLEX F(ccosh)(COMPLEX);
+extern COMPLEX F(cexp)(COMPLEX);
+extern COMPLEX F(clog)(COMPLEX);
+extern COMPLEX F(conj)(COMPLEX);
+extern COMPLEX F(csin)(COMPLEX);
+extern COMPLEX F(csinh)(COMPLEX);
+extern COMPLEX F(csqrt)(COMPLEX);
+extern COMPLEX F(ctan)(COMPLEX);
+extern COMPLEX F(ctanh)(COMPLEX);
+extern COMPLEX F(cpow)(COMPLEX, COMPLEX);
+
 INLINE COMPLEX F(complex_of)(REAL x, REAL y)
 {
     COMPLEX z;

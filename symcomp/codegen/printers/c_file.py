@@ -17,10 +17,12 @@ from symcomp.codegen.printers.c_printer import Kernel
 _KINDS = "double", "float"
 _PAIRS = ("tables of pairs",)
 _GAMMA = (*_PAIRS, "tables of gamma functions")
+# Special functions, which call one another.
+_OF_GAMMA = ("d", "e", "g", "p", "w")
 #: The functions of real numbers, in C and in CUDA C.
 FUNCTIONS = (
     Header("functions/scalars.h", always=True),
-    Header("functions/philox.h"),
+    Header("functions/philox.h", asked_by=("philox",)),
     Header("functions/elementary.h"),
     *(Header("functions/rounding_errors.h", kind) for kind in _KINDS),
     Header("tables of angles", print=angle_tables),
@@ -31,24 +33,33 @@ FUNCTIONS = (
     ),
     Header("functions/stable_double.h"),
     Header("functions/scaled_products.h"),
-    Header("functions/differences.h"),
+    Header("functions/differences.h", asked_by=("d",)),
     Header("tables of pairs", print=pair_tables, words=("pair",)),
-    Header("functions/pairs.h", tables=_PAIRS),
+    Header("functions/pairs.h", tables=_PAIRS, asked_by=_OF_GAMMA),
     Header("tables of gamma functions", print=gamma_tables),
-    Header("functions/wide_gamma.h", tables=_GAMMA),
-    Header("functions/gamma.h", tables=_GAMMA),
-    Header("functions/gamma_ratios.h", tables=_GAMMA),
-    Header("functions/incomplete_gamma.h", tables=_GAMMA),
+    *(
+        Header(f"functions/{name}.h", tables=_GAMMA, asked_by=_OF_GAMMA)
+        for name in ("wide_gamma", "gamma", "gamma_ratios", "incomplete_gamma")
+    ),
     Header("tables of error functions", print=error_tables),
-    Header("functions/special.h", tables=(*_PAIRS, "tables of error functions")),
-    Header("functions/extended.h"),
+    Header(
+        "functions/special.h", tables=(*_PAIRS, "tables of error functions"),
+        asked_by=(*_OF_GAMMA, "at"),
+    ),
+    Header("functions/extended.h", asked_by=_OF_GAMMA),
     Header("tables of series", print=series_tables),
-    Header("functions/series_remainders.h", tables=("tables of series",)),
-    Header("functions/product_remainders.h"),
+    Header(
+        "functions/series_remainders.h", tables=("tables of series",),
+        asked_by=(*_OF_GAMMA, "series", "SERIES"),
+    ),
+    Header("functions/product_remainders.h", asked_by=(*_OF_GAMMA, "product")),
 )  # fmt: skip
 _VECTORS = "functions/vector_math.h"
+_COMPLEX = "_Complex"
 # Loop functions that files may call from the installed library, and how they declare them.
 _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
+# The headers whose functions and types they use, beside the C library.
+_OF_LOOPS = ("functions/scalars.h", "functions/rounding_errors.h", "loops/nest.h")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 
 
@@ -77,8 +88,7 @@ def calls_vectors(kernel: Kernel) -> bool:
 @cache
 def nest_version() -> str:
     """Return the suffix of the names of exported loops; it changes with the text of the loops."""
-    headers = _headers_of_files("own")
-    text = "".join(headers.text(headers.pieces(_EXPORTED)))
+    text = "".join((c_library(), *map(header, _OF_LOOPS), _loops()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -91,7 +101,10 @@ def _headers_of_files(nest: str) -> Headers:
             Header("C library", print=c_library, always=True),
             Header(_VECTORS),
             *FUNCTIONS,
-            *(Header("functions/complex.h", kind, words=("_Complex",)) for kind in _KINDS),
+            *(
+                Header("functions/complex.h", kind, words=(_COMPLEX,), asked_by=(_COMPLEX, "c"))
+                for kind in _KINDS
+            ),
             Header("names of loops", print=partial(_names_of_loops, nest), always=True),
             Header("loops/nest.h", always=True),
             *loops,

@@ -8,7 +8,7 @@ text, and the frame of its header.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -53,6 +53,10 @@ class Header:
         Whether every file has the frame.
     words : tuple of str
         Types: texts with these words need the frame, as those with its macros and constants do.
+    asked_by : tuple of str
+        Words, or the beginnings of words up to an underscore, all texts that need a piece of the
+        header have one of. It is divided when the first such text comes; at once, if there are
+        none.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Header:
     tables: tuple[str, ...] = ()
     always: bool = False
     words: tuple[str, ...] = ()
+    asked_by: tuple[str, ...] = ()
 
 
 class Piece:
@@ -113,14 +118,17 @@ class Headers:
         self._parts: dict[Header, list[tuple[str, Piece]]] = {}
         self._named: dict[str, list[Piece]] = {}
         self._ends: dict[str, set[str]] = {}
+        self._unread: dict[str, list[Header]] = {}
         tables = {name for header in headers for name in header.tables}
         for header in headers:
-            if header.name not in tables:
+            for word in header.asked_by:
+                self._unread.setdefault(word, []).append(header)
+            if header.name not in tables and not header.asked_by:
                 self._read(header)
 
-    def pieces(self, words: Iterable[str]) -> set[Piece]:
+    def pieces(self, words: Collection[str]) -> set[Piece]:
         """Return what a text with these words needs."""
-        waiting = [piece for word in words for piece in self._named.get(word, ())]
+        waiting = [*self._asked_for(words)]
         waiting += [
             parts[0][1]
             for header, parts in self._parts.items() if header.always and parts
@@ -133,10 +141,20 @@ class Headers:
             found.add(piece)
             for name in piece.header.tables:
                 self._read(self._headers[name, None])
-            waiting += [p for word in piece.mentions(self._ends) for p in self._named.get(word, ())]
+            waiting += self._asked_for(piece.mentions(self._ends))
             if piece.frame is not None:
                 waiting.append(piece.frame)
         return found
+
+    def _asked_for(self, words: Collection[str]) -> Iterator[Piece]:
+        """Yield the pieces that these words name."""
+        if self._unread:
+            beginnings = {word.partition("_")[0] for word in words}
+            for word in self._unread.keys() & beginnings.union(words):
+                for header in self._unread.pop(word):
+                    self._read(header)
+        for word in words:
+            yield from self._named.get(word, ())
 
     def text(self, pieces: set[Piece]) -> Iterator[str]:
         """Yield the text of these pieces, header by header."""
