@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.cvm import machine
 from symcomp.cvm.blas_threads import limit_of_decompositions
 from symcomp.cvm.kernels import threads_to_use
@@ -38,7 +38,7 @@ STRUCTURES = ("general", "positive_definite", "symmetric", "hermitian")
 VALUES, SHORT_SIDES, WHOLE_SIDES = 0, 1, 2
 
 
-@dataclass(frozen=True)
+@record
 class Routine:
     """The arguments of ``machine.Decomposition``. ``wide``: NumPy always computes in double
     precision, SciPy does not; this follows the one used in Python.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from symcomp.codegen.compiler.early import Code
 from symcomp.config import config
 from symcomp.core.node import Apply
+from symcomp.core.record import replace
 from symcomp.cvm import machine as native
 from symcomp.cvm.blas_threads import threads_of_products
 from symcomp.cvm.decompositions import ROUTINES, decomposition

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from math import gcd
 from typing import Any
@@ -32,7 +31,7 @@ from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, scalar_text
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
 from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of
 from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, nonempty, reduced_axes
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.cvm.machine import WIDEST
 from symcomp.errors import ShapeError
 from symcomp.gpu.kernels.positions import plan_counter, plan_positions

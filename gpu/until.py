@@ -7,7 +7,6 @@ steps. The results of steps behind the last one are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.errors import ShapeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.devices import driver_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
+from symcomp.core.record import replace
 from symcomp.core.walk import toposort
 from symcomp.gpu.planner import Operand
 from symcomp.ops.indexing.index import IncSubtensor

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import cmath
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant
 from symcomp.ops.convert import cast_to
 from symcomp.ops.elementwise.scalar_math import add, mul, true_div
@@ -50,7 +51,7 @@ def finite_number(x: Any) -> complex | None:
     return value if value is not None and cmath.isfinite(value) else None
 
 
-@dataclass
+@record(frozen=False)
 class Scaled:
     """``number * product of above / product of below * base``; the scalars have any rank."""
 
@@ -141,7 +142,7 @@ def _take_factor(found: Scaled, node: Apply) -> bool:
 # -- products
 
 
-@dataclass
+@record(frozen=False)
 class Term:
     """``scaled`` times the product that ``node`` computes, transposed if ``swapped``, its axes
     rearranged by ``order`` if there is one.

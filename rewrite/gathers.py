@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from symcomp.codegen.loopir.kernel import Loops, Role
 from symcomp.codegen.loops.nests import is_nest
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.core.source import Source
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.formulas.formula import GATHER, Formula, Step, joint_pattern, sum_of_products

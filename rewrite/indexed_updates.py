@@ -11,7 +11,6 @@ as well, and the result is added to all elements (``PlusScalar``), which is free
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,7 @@ def along(way: Functions, x: Any, dtype: str) -> Any:
     return cast_to(x, dtype)
 
 
-@dataclass
+@record(frozen=False)
 class AddedRows:
     """A term: rows added to zeros, the last first, and scalars added to all of it (``PlusScalar``),
     each with the functions applied to it.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.rewrite.phases import FULL, QUICK, STABLE, Phase
 from symcomp.rewrite.rule import Rule, RuleSet
 

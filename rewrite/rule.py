@@ -24,12 +24,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import compress
 from typing import Any
 
 from symcomp.core.node import Apply, Variable
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.ops.elementwise.elemwise import Elemwise
 
 # The kind of nodes that a rule visits: the name of a scalar function, or a class of ops.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from symcomp.core.node import Apply, Constant
+from symcomp.core.record import record
 from symcomp.core.source import Source
 
 
@@ -22,7 +23,7 @@ def show(what: Any) -> str:
     return str(what)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Firing:
     """An application of a rule.
 
@@ -50,7 +51,7 @@ class Firing:
         return f"{self.before} -> {self.after}{where}"
 
 
-@dataclass
+@record(frozen=False)
 class PhaseReport:
     """The firings of one phase.
 
@@ -70,7 +71,7 @@ class PhaseReport:
     firings: list[Firing] = field(default_factory=list)
 
 
-@dataclass
+@record(frozen=False)
 class Trace:
     """The reports of all phases, in order.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -19,6 +18,7 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_math import cast, mul, neg, pow, reciprocal, sqr, sqrt, true_div
@@ -133,7 +133,7 @@ def functions_of(values: Iterable[Any]) -> frozenset[str]:
 # -- sums
 
 
-@dataclass
+@record(frozen=False)
 class Sum:
     """``constant + sum of coefficient * term``; equal terms are one."""
 
@@ -256,7 +256,7 @@ def scaled(c: float, x: Any) -> Any:
 # -- products
 
 
-@dataclass
+@record(frozen=False)
 class Product:
     """``coefficient * product of factor ** exponent``; equal factors are one."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Constant, Variable
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable, describe_value
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
@@ -20,7 +20,7 @@ from symcomp.scan.calling import described, read_tensor
 from symcomp.scan.run import by_fast_compile, by_fast_run
 
 
-@dataclass
+@record(frozen=False)
 class SequenceArgument:
     """A sequence: for each tap, the rows that step t reads as row t, and a variable for one row.
 
@@ -34,7 +34,7 @@ class SequenceArgument:
     span: int
 
 
-@dataclass
+@record(frozen=False)
 class State:
     """An output: with taps a state that starts from ``start``, one row per step of its depth."""
 

@@ -8,12 +8,12 @@ with sublinear memory cost"). With a budget, N is the most for which it holds.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.record import replace
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.scalar_math import cast, maximum, sqrt

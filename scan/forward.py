@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from symcomp.autodiff.rop import Rop
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.record import replace
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorVariable
 from symcomp.scan.layout import (

@@ -8,11 +8,11 @@ product, becomes an additional stacked output of the forward loop.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Constant, Variable
+from symcomp.core.record import replace
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import rebuild, toposort
 from symcomp.errors import GradientError

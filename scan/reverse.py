@@ -13,12 +13,12 @@ So the gradient is an ordinary loop, and can be differentiated again.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from symcomp.autodiff.lop import Lop, zeros_for
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Variable
+from symcomp.core.record import replace
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import constant

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.executable import compile_graph
 from symcomp.rewrite.phases import PHASES, rewrite
@@ -71,7 +71,7 @@ class StepFunction:
         return list(self._run(given))
 
 
-@dataclass
+@record(frozen=False)
 class LoopArrays:
     """The arrays that the steps of a loop read and write.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from symcomp.autodiff.maprows import MapRows
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.ops.control.graph_op import GraphOp
 from symcomp.vm.inspection import Inspector, Selects
 
@@ -24,7 +24,7 @@ def _nothing(op: Op) -> Sequence[tuple[int, int]]:
     return ()
 
 
-@dataclass(frozen=True)
+@record
 class Bodies:
     """How the graphs in the ops of a class (``Op.inner_graphs``) are compiled and run.
 

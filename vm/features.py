@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from symcomp.core.record import record
 from symcomp.rewrite.phases import Phase
 from symcomp.vm.bodies import BodiesOf
 from symcomp.vm.planning import Plannings
@@ -18,7 +19,7 @@ Lowerings = Mapping[type, Lowering]
 Formulas = Mapping[type, Callable[[Any], Any]]
 
 
-@dataclass(frozen=True)
+@record
 class Feature:
     """A capability of the compiler.
 

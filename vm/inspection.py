@@ -7,10 +7,10 @@ shared variables are not overwritten before the call has ended, as an inspector 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 from symcomp.core.graph import FunctionGraph
+from symcomp.core.record import replace
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 

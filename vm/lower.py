@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.record import record, replace
 from symcomp.core.special_types import generic
 from symcomp.core.walk import toposort
 from symcomp.errors import GraphError
@@ -141,7 +142,7 @@ def _with_commits(
         return order, after, []
 
 
-@dataclass
+@record(frozen=False)
 class _Emitter:
     order: Sequence[Apply]
     regions: Placement

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -107,7 +107,7 @@ def measure(
     return Usage(values, tuple(walk.sizes), results, walk.peak)
 
 
-@dataclass
+@record(frozen=False)
 class _Walk:
     """The state of a walk through a program."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
+from symcomp.core.record import replace
 from symcomp.ops.indexing.index import IncSubtensor
 from symcomp.ops.indexing.index_pattern import is_advanced
 from symcomp.vm.order import alias_roots, schedule

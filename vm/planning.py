@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 
 Entry = TypeVar("Entry")
 
@@ -25,7 +25,7 @@ def _none_of_them(node: Apply, output: int) -> Sequence[int]:
     return ()
 
 
-@dataclass(frozen=True)
+@record
 class Planning:
     """How nodes of an op class take part in the plan of memory and in updates in place.
 

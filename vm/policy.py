@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.op import Op
+from symcomp.core.record import record, replace
 from symcomp.vm.bodies import OP_BODIES, Bodies, BodiesOf
 from symcomp.vm.features import Formulas, Lowerings
 from symcomp.vm.guard import Around
@@ -22,7 +23,7 @@ def _unchanged(graph: FunctionGraph, selects: Selects | None) -> None:
     """Rewrite nothing."""
 
 
-@dataclass(frozen=True)
+@record
 class Policy:
     """How graphs are compiled.
 

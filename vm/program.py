@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from symcomp.core.node import Apply, Variable
+from symcomp.core.record import record
 from symcomp.vm.opcodes import Opcode
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Instruction:
     """An instruction of a program.
 
@@ -91,7 +92,7 @@ class Instruction:
         return text
 
 
-@dataclass
+@record(frozen=False)
 class Program:
     """The program of a compiled function.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
+from symcomp.core.record import replace
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.cvm.machine import DescribedCall
 from symcomp.errors import ShapeError
 from symcomp.gpu.driver.interface import Driver

@@ -1,12 +1,12 @@
 """Rewrites of loops: less work in them, fewer of them, and larger products around them."""
 
-from dataclasses import replace
 from typing import Any
 
 from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply
+from symcomp.core.record import replace
 from symcomp.core.walk import toposort
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.phases import CANONICALIZE, FULL, QUICK

@@ -7,11 +7,11 @@ is the same in all steps is *fixed*, and stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.record import replace
 from symcomp.core.source import made_for
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort

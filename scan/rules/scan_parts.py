@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Variable
+from symcomp.core.record import record, replace
 from symcomp.core.walk import ancestors, rebuild
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.scan.layout import Arguments, Layout, flat_arguments
@@ -15,7 +16,7 @@ from symcomp.scan.lengths import is_length_of, shaped
 from symcomp.scan.rows import FirstRows
 
 
-@dataclass
+@record(frozen=False)
 class Traced:
     """A traced state: the variables that are its rows in the body, its initial rows, its next row,
     and its outputs.
@@ -33,7 +34,7 @@ class Traced:
         return max(self.lags)
 
 
-@dataclass
+@record(frozen=False)
 class Carried:
     """A carried value: its variable in the body, its initial value, its next value, and its
     outputs.
@@ -45,7 +46,7 @@ class Carried:
     outs: list[Any]
 
 
-@dataclass
+@record(frozen=False)
 class Stacked:
     """A stacked output: the value of the body that is stacked, and its outputs."""
 
@@ -53,7 +54,7 @@ class Stacked:
     outs: list[Any]
 
 
-@dataclass
+@record(frozen=False)
 class SequenceRow:
     """A sequence and the variable that is its row in the body; also a captured value and its
     variable.
@@ -63,7 +64,7 @@ class SequenceRow:
     x: Any
 
 
-@dataclass
+@record(frozen=False)
 class ScanParts:
     """All parts of a scan node; change the lists and build the ``answer``."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 
 from symcomp.codegen.cpu.schedule import schedule
 from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, NestPart, Nests
@@ -18,7 +17,7 @@ from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of
 from symcomp.codegen.loops.log_reduction import log_reduction
 from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, overwrites
 from symcomp.codegen.printers.c_printer import Kernel, print_log_reduction, print_loops, print_nests
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.ops.formulas.formula import Formula, Literal, joint_pattern
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.record import replace
 from symcomp.core.walk import graph_inputs, toposort
 from symcomp.scan.op import Scan
 

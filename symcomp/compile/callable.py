@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from symcomp.compile.c_function import CFunction, c_function
@@ -13,6 +12,7 @@ from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
+from symcomp.core.record import replace
 from symcomp.core.spans import recorded
 from symcomp.cvm.blas_threads import blas_limit, blas_threads_to_use
 from symcomp.cvm.machine import Caller, Calls

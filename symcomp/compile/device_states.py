@@ -6,12 +6,12 @@ What a step computes on a device and the next one reads there need not cross the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Variable
+from symcomp.core.record import replace
 from symcomp.core.walk import rebuild
 from symcomp.gpu.rules import is_part
 from symcomp.gpu.transfers import (

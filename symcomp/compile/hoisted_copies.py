@@ -7,7 +7,6 @@ The phase stands behind all others, and the bodies that it changes are not rewri
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from symcomp.compile.device_loops import RewriteBody
@@ -22,6 +21,7 @@ from symcomp.compile.hoisted_rows import rows_there
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
+from symcomp.core.record import record, replace
 from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.gpu.rules import copy_results_together, is_needed
 from symcomp.gpu.transfers import ToDevice, ToHost, on_device
@@ -69,7 +69,7 @@ def _hoist_from_function(
     copy_results_together(graph)
 
 
-@dataclass
+@record(frozen=False)
 class _Loop:
     """A loop whose step has been rewritten.
 

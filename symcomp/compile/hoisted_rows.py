@@ -4,13 +4,14 @@ there as a whole, or lies there, and each step takes its row of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Variable
+from symcomp.core.record import record, replace
 from symcomp.core.tensor import TensorType
 from symcomp.gpu.transfers import DevicePart, ToDevice, ToHost, on_device
 from symcomp.ops.convert import as_tensor_variable
@@ -19,7 +20,7 @@ from symcomp.scan.layout import Arguments, BodyInputs, Layout, Results
 from symcomp.scan.rows import FirstRows
 
 
-@dataclass
+@record(frozen=False)
 class RowsThere:
     """Rows that a step reads on a device.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any
 
 from symcomp.compile.container import Container
@@ -17,6 +17,7 @@ from symcomp.compile.shared import SharedVariable
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
+from symcomp.core.record import record, replace
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import rebuild
@@ -34,7 +35,7 @@ from symcomp.vm.program import Program
 counts_are_certain: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
 
 
-@dataclass
+@record(frozen=False)
 class Input:
     """An input of a compiled function, in the order of the graph's inputs.
 
@@ -92,7 +93,7 @@ class Input:
         return state
 
 
-@dataclass
+@record(frozen=False)
 class Maker:
     """The rewritten graph and the roles of its inputs and outputs.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from symcomp.compile.mode import Mode
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tree import Tree, TreeOptions
 from symcomp.core.values import describe_contents
 from symcomp.vm.guard import has_nan
@@ -16,7 +16,7 @@ from symcomp.vm.program import Instruction
 from symcomp.vm.replay import as_before, first_bad, step_text
 
 
-@dataclass
+@record(frozen=False)
 class Computation:
     """The view of one computation of a node that a monitor gets.
 

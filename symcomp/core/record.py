@@ -1,4 +1,4 @@
-"""Records: frozen dataclasses whose methods are the same functions for all of them.
+"""Records: dataclasses, most of them frozen, whose methods are the same functions for all of them.
 
 ``dataclasses`` writes and compiles six functions for each class, which would be half of the time
 that ``import symcomp`` takes. Fields are declared as there: by annotations, with ``field``.
@@ -6,6 +6,7 @@ that ``import symcomp`` takes. Fields are declared as there: by annotations, wit
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
@@ -19,10 +20,10 @@ C = TypeVar("C", bound=type)
 class _Fields:
     """The fields of a record class, in their order."""
 
-    __slots__ = ("defaults", "factories", "given", "key", "names", "shown")
+    __slots__ = ("defaults", "factories", "frozen", "given", "key", "names", "shown")
 
-    def __init__(self, given_fields: dict[str, Any]) -> None:
-        self.given = given_fields
+    def __init__(self, given_fields: dict[str, Any], frozen: bool) -> None:
+        self.given, self.frozen = given_fields, frozen
         self.names = tuple(given_fields)
         self.defaults: dict[str, Any] = {}
         self.factories: dict[str, Callable[[], Any]] = {}
@@ -51,17 +52,19 @@ def record(cls: C, /) -> C: ...
 
 
 @overload
-def record(*, eq: bool = True, repr: bool = True) -> Callable[[C], C]: ...
+def record(*, frozen: bool = True, eq: bool = True, repr: bool = True) -> Callable[[C], C]: ...
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def record(cls: Any = None, /, *, eq: bool = True, repr: bool = True) -> Any:
-    """Make a frozen class whose annotations are fields, compared and hashed by them.
+def record(cls: Any = None, /, *, frozen: bool = True, eq: bool = True, repr: bool = True) -> Any:
+    """Make a class whose annotations are fields, compared and hashed by them.
 
     Methods defined by the class itself stay. ``__post_init__`` is called after the fields are set.
 
     Parameters
     ----------
+    frozen : bool
+        If false, fields may be assigned to, and records that are equal by them have no hash.
     eq : bool
         If true, records with equal fields are equal; else a record only equals itself.
     repr : bool
@@ -79,11 +82,43 @@ def record(cls: Any = None, /, *, eq: bool = True, repr: bool = True) -> Any:
     True
     """
     if cls is None:
-        return lambda it: _make(it, eq, repr)
-    return _make(cls, eq, repr)
+        return lambda it: _make(it, frozen, eq, repr)
+    return _make(cls, frozen, eq, repr)
 
 
-def _make(cls: type, eq: bool, repr: bool) -> type:
+R = TypeVar("R")
+
+
+def replace(it: R, **changes: Any) -> R:
+    """Return a record like another, with some fields changed.
+
+    ``dataclasses.replace`` would write and compile the twin of each class first.
+
+    Parameters
+    ----------
+    it : record or dataclass
+    **changes
+        New values of fields, by name.
+
+    Examples
+    --------
+    >>> @record
+    ... class Point:
+    ...     x: float
+    ...     y: float = 0.0
+    >>> replace(Point(1.0), y=2.0)
+    Point(x=1.0, y=2.0)
+    """
+    kind: Any = type(it)
+    fields = kind.__dict__.get("__fields__")
+    if fields is None:  # a dataclass, which may derive from a record
+        return dataclasses.replace(it, **changes)  # type: ignore[type-var]
+    values = it.__dict__
+    made: R = kind(**{name: values[name] for name in fields.names} | changes)
+    return made
+
+
+def _make(cls: type, frozen: bool, eq: bool, repr: bool) -> type:
     fields: dict[str, Any] = {}
     for base in reversed(cls.__mro__[1:]):
         if "__fields__" in base.__dict__:
@@ -94,16 +129,17 @@ def _make(cls: type, eq: bool, repr: bool) -> type:
         if not _is_of_class(annotation)
     }
     fields.update(own)
-    known = _Fields(fields)
+    known = _Fields(fields, frozen)
     methods: dict[str, Any] = {
-        "__fields__": known, "__match_args__": known.names,
-        "__init__": _init, "__setattr__": _setattr, "__delattr__": _delattr,
+        "__fields__": known, "__match_args__": known.names, "__init__": _init,
         "__signature__": _Twin("__signature__"),
         "__dataclass_fields__": _Twin("__dataclass_fields__"),
         "__dataclass_params__": _Twin("__dataclass_params__"),
     }  # fmt: skip
+    if frozen:
+        methods |= {"__setattr__": _setattr, "__delattr__": _delattr}
     if eq:
-        methods |= {"__eq__": _eq, "__hash__": _hash}
+        methods |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
     if repr:
         methods["__repr__"] = _repr
     # Python sets ``__hash__`` to None in a class with ``__eq__`` and no ``__hash__`` of its own.
@@ -144,7 +180,7 @@ class _Twin:
 def _twin(cls: Any) -> Any:
     known = cls.__fields__
     fields = [(name, Any, _as_field(given)) for name, given in known.given.items()]
-    twin = make_dataclass(cls.__name__, fields, frozen=True)
+    twin = make_dataclass(cls.__name__, fields, frozen=known.frozen)
     twin.__signature__ = inspect.signature(twin)  # type: ignore[attr-defined]
     return twin
 

@@ -7,10 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from symcomp.core.record import record
 
 
-@dataclass
+@record(frozen=False)
 class Span:
     """A stage of compiling.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from symcomp.core.node import Apply, Constant, Variable
@@ -30,7 +30,7 @@ class TreeOptions:
     print_inner_graphs: bool = True
 
 
-@dataclass
+@record(frozen=False)
 class Tree:
     """Lines of text for graphs; labels are shared between the graphs of one tree.
 

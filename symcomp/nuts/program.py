@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 import symcomp.tensor as T
 from symcomp.compile.callable import Function
 from symcomp.compile.function import function
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.nuts.adaptation import (
     MassMatrix,
@@ -45,7 +45,7 @@ class Chain(NamedTuple):
     random: Any
 
 
-@dataclass
+@record(frozen=False)
 class Sampler:
     """A log density with its sampler, compiled.
 

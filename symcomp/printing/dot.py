@@ -6,12 +6,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from symcomp.compile.callable import Function
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.record import record
 from symcomp.core.walk import toposort
 from symcomp.errors import SymcompError
 
@@ -29,7 +30,7 @@ class GraphvizError(SymcompError, RuntimeError):
     """The program ``dot`` of graphviz is missing, or failed."""
 
 
-@dataclass
+@record(frozen=False)
 class _Drawing:
     """Lines of dot text; graphs inside ops become clusters."""
 

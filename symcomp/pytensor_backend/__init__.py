@@ -4,7 +4,7 @@ Here belongs what knows PyTensor: its types, its ops one by one, its linkers and
 that symcomp lacks are made in ``symcomp.ops`` first. Needs ``pip install symcomp[pytensor]``.
 """
 
-from symcomp.core.pause import garbage_collection_off
+from symcomp.core.pause import age_objects, garbage_collection_off
 from symcomp.pytensor_backend.versions import check_versions
 
 check_versions()
@@ -35,6 +35,8 @@ with garbage_collection_off():
         profiled,
         register,
     )
+
+    age_objects()
 
 register()
 

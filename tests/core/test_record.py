@@ -1,15 +1,16 @@
 """Records behave as frozen dataclasses do, and work together with them."""
 
 import copy
+import dataclasses
 import inspect
 import pickle
-from dataclasses import FrozenInstanceError, asdict, dataclass, field, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, field
 from typing import ClassVar
 
 import pytest
 
 from symcomp.core.op import Op
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 
 
 @record
@@ -47,6 +48,14 @@ class Empty:
 @record(eq=False)
 class Itself:
     x: int
+
+
+@record(frozen=False)
+class Counter:
+    """May change."""
+
+    count: int = 0
+    names: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,28 @@ def test_it_never_changes() -> None:
     with pytest.raises(FrozenInstanceError):
         del point.x
     assert point == Point(1.0)
+
+
+def test_one_that_is_not_frozen_changes_and_has_no_hash() -> None:
+    counter, other = Counter(), Counter()
+    counter.count += 1
+    counter.names.append("a")
+    assert repr(counter) == "Counter(count=1, names=['a'])"
+    assert repr(other) == "Counter(count=0, names=[])"
+    assert counter != other == Counter()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(counter)
+    del counter.count
+    assert counter.count == 0  # the default, as in a dataclass
+    assert asdict(pickle.loads(pickle.dumps(other))) == {"count": 0, "names": []}
+
+
+@pytest.mark.parametrize("replace", [replace, dataclasses.replace])
+def test_a_copy_has_other_fields(replace) -> None:
+    assert replace(Point(1.0, 2.0), x=3.0) == Point(3.0, 2.0)
+    assert repr(replace(Counter(1), names=["b"])) == "Counter(count=1, names=['b'])"
+    with pytest.raises(TypeError, match="z"):
+        replace(Point(1.0), z=1.0)
 
 
 def test_methods_of_the_class_stay() -> None:

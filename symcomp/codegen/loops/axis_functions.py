@@ -7,13 +7,12 @@ subtracted, and the logarithm of a sum is computed from the other terms.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.op import Op
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
 from symcomp.ops.formulas.formula import (
     AXIS_FUNCTIONS,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ParameterError
 from symcomp.ops.convert import as_tensor_variable

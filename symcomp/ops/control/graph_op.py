@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.core.tensor import TensorType, describe_value
 from symcomp.core.walk import graph_inputs, rebuild, toposort
 from symcomp.errors import DTypeError, ShapeError

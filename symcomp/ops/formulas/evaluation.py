@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from functools import reduce as folded
 from math import prod
 from typing import Any
@@ -64,17 +65,27 @@ class Evaluator:
         looped = [i for i in range(len(self._patterns)) if i not in formula.tables]
         self._full = [i for i in looped if self._patterns[i] == self._pattern]
         self._partial = [i for i in looped if i not in self._full]
-        self._whole = straight_line(formula, every)
+        self._every = every
         self.way, self._axes = _way(formula, every)
-        self._small = _small(formula, every)
-        self._body = None
-        if self.way != "whole":
-            self._body = BlockProgram(formula, self._small, in_rows=self.way == "rows")
-        sizes = [
-            np.dtype(formula.dtypes[v]).itemsize for v in (*range(len(patterns)), *self._results)
-        ]
-        sizes += self._body.itemsizes if self._body else []
-        self.block = min(max(CACHE // sum(sizes), SMALLEST), LARGEST)
+
+    @cached_property
+    def _whole(self) -> Callable[..., tuple[Any, ...]]:
+        """Compute small arrays. Written when it is first called: kernels do most calls."""
+        return straight_line(self.formula, self._every)
+
+    @cached_property
+    def _body(self) -> BlockProgram:
+        small = _small(self.formula, self._every)
+        return BlockProgram(self.formula, small, in_rows=self.way == "rows")
+
+    @cached_property
+    def block(self) -> int:
+        """The number of elements of a block."""
+        dtypes = self.formula.dtypes
+        values = (*range(len(self._patterns)), *self._results)
+        sizes = [np.dtype(dtypes[v]).itemsize for v in values]
+        sizes += self._body.itemsizes if self.way != "whole" else []
+        return min(max(CACHE // sum(sizes), SMALLEST), LARGEST)
 
     def shape(self, values: Sequence[Any]) -> tuple[int, ...] | None:
         """Return the shape that the inputs broadcast to; None if they do not fit."""
@@ -101,7 +112,7 @@ class Evaluator:
         ``targets`` are arrays to write the results into, None for a new one; they are used if the
         formula is computed in blocks, for results with all elements.
         """
-        if self._body is None or prod(shape) <= self.block:
+        if self.way == "whole" or prod(shape) <= self.block:
             return self._whole(*values)
         return self._in_blocks(self._body, values, shape, targets)
 
@@ -110,7 +121,7 @@ class Evaluator:
         number = self._results[result]
         if number in self.formula.scatters:
             return [self.formula.scatters[number]]
-        if self._body is None or self._result_patterns[result] != self._pattern:
+        if self.way == "whole" or self._result_patterns[result] != self._pattern:
             return []
         step = self.formula.steps[number - self.formula.first_step]
         at_once = ufunc_of(self.formula, step) is not None and len(step.arguments) <= 2

@@ -7,7 +7,6 @@ formula.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from symcomp.core.fields import Axes, DtypeName, check_fields
 from symcomp.core.op import Op
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.errors import ParameterError
 from symcomp.ops.convert import constant
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise, ScalarOp
