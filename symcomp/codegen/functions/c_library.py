@@ -29,6 +29,7 @@ _INTEGERS = tuple(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16,
 _TYPES = (*_INTEGERS, "uintptr_t", "size_t")
 _MACROS = {
     "INT32_MAX": "__INT32_MAX__",
+    "INT64_MAX": "__INT64_MAX__",
     "LDBL_MANT_DIG": "__LDBL_MANT_DIG__",
     "INFINITY": "__builtin_inff()",
     "NAN": '__builtin_nanf("")',
