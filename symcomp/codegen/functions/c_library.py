@@ -25,10 +25,13 @@ _OTHERS = (
     "void *memmove(void *, const void *, size_t)",
     "void *memset(void *, int, size_t)",
 )
-_INTEGERS = tuple(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_BITS = (8, 16, 32, 64)
+_INTEGERS = tuple(f"{sign}int{bits}_t" for sign in ("", "u") for bits in _BITS)
 _TYPES = (*_INTEGERS, "uintptr_t", "size_t")
 _MACROS = {
-    "INT32_MAX": "__INT32_MAX__",
+    **{f"INT{bits}_MAX": f"__INT{bits}_MAX__" for bits in _BITS},
+    **{f"INT{bits}_MIN": f"(-__INT{bits}_MAX__ - 1)" for bits in _BITS},
+    **{f"UINT{bits}_MAX": f"__UINT{bits}_MAX__" for bits in _BITS},
     "INT64_MAX": "__INT64_MAX__",
     "LDBL_MANT_DIG": "__LDBL_MANT_DIG__",
     "INFINITY": "__builtin_inff()",
