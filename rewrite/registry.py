@@ -92,6 +92,11 @@ def _add(added: _Added) -> None:
     _extended.clear()
 
 
+def is_extended() -> bool:
+    """Tell whether users have registered anything."""
+    return bool(_added)
+
+
 def extended(phases: Sequence[Phase]) -> Sequence[Phase]:
     """Return these phases with all registered ones."""
     if not _added:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from symcomp.cvm.machine import Lowered
 from symcomp.cvm.prepare import CPU
 from symcomp.lazy import lazy_module
 from symcomp.rewrite.phases import PHASES, Phase
-from symcomp.scan.lowering import LOOPS
+from symcomp.rewrite.registry import is_extended
 from symcomp.vm.bodies import OP_BODIES, BodiesOf
 from symcomp.vm.features import (
     Feature,
@@ -37,13 +38,13 @@ def lowered_graph(step: Instruction) -> Lowered | None:
 
 GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph}, bodies=OP_BODIES)
 
+loops = lazy_module("symcomp.scan.lowering")
 devices = lazy_module("symcomp.gpu.rules")
 device_loops = lazy_module("symcomp.compile.device_loops")
 device_sparse = lazy_module("symcomp.compile.device_sparse")
 hoisted_copies = lazy_module("symcomp.compile.hoisted_copies")
 
-_features: list[Feature] = [CPU, LOOPS, GRAPHS]
-_n_own = len(_features)
+_registered: list[Feature] = []
 
 
 def register_feature(feature: Feature) -> None:
@@ -65,12 +66,12 @@ def register_feature(feature: Feature) -> None:
     >>> from symcomp.vm.features import Feature
     >>> register_feature(Feature("mine"))
     >>> [feature.name for feature in features()]
-    ['cpu', 'loops', 'graphs', ..., 'mine']
+    ['cpu', ..., 'graphs', ..., 'mine']
     >>> unregister_feature("mine")
     """
     if feature.name in [known.name for known in features()]:
         raise ValueError(f"register_feature: there is a feature {feature.name!r} already")
-    _features.append(feature)
+    _registered.append(feature)
 
 
 def unregister_feature(name: str) -> None:
@@ -81,14 +82,16 @@ def unregister_feature(name: str) -> None:
     ValueError
         If there is none of that name.
     """
-    found = [feature for feature in _features if feature.name == name]
+    found = [feature for feature in _registered if feature.name == name]
     if not found:
         raise ValueError(f"unregister_feature: there is no feature {name!r}")
-    _features.remove(found[0])
+    _registered.remove(found[0])
 
 
 def features() -> tuple[Feature, ...]:
-    """Return all features, in order."""
+    """Return all features, in order. That of loops is there when their op has been imported, or
+    users have registered rules, which may belong to its phase.
+    """
     if config.device != "cpu":
         devices.register()
     offered = {feature.name for feature in offered_features()}
@@ -97,7 +100,9 @@ def features() -> tuple[Feature, ...]:
         hoisted_copies.offer()
     if {"devices", "sparse"} <= offered:
         device_sparse.offer()
-    return (*_features[:_n_own], *offered_features(), *_features[_n_own:])
+    has_loops = "symcomp.scan.op" in sys.modules or is_extended()
+    of_loops = [loops.LOOPS] if has_loops else []
+    return (CPU, *of_loops, GRAPHS, *offered_features(), *_registered)
 
 
 def phases() -> tuple[Phase, ...]:
