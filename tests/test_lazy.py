@@ -129,6 +129,17 @@ print(*(m for m in sys.modules if m.startswith("symcomp.")))
     assert not {f"symcomp.{name}" for name in later} & set(loaded)
 
 
+def test_a_program_whose_kernels_are_there_cannot_start_processes(tmp_path: Path) -> None:
+    program = f"""
+import sys, symcomp, symcomp.tensor as T
+symcomp.config.kernels, symcomp.config.compiledir = True, {str(tmp_path)!r}
+x = T.dvector("x")
+symcomp.function([x], T.exp(x) * T.tanh(x))
+print("subprocess" in sys.modules)
+"""
+    assert [run(program), run(program)] == ["True", "False"]
+
+
 def test_scan_is_the_function_whatever_is_imported() -> None:
     program = """
 import symcomp, symcomp.scan.op, sys

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.lazy import lazy_module
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
@@ -21,6 +21,8 @@ from symcomp.rewrite.views import (
     rearranged,
     through_views,
 )
+
+fractions = lazy_module("fractions")
 
 # Higher powers of numbers between 1 / sqrt(n) and 2, for n elements, may leave the range.
 HIGHEST_POWER = 64
@@ -88,7 +90,8 @@ def _power(x: Any, k: float, c: float) -> Any:
     """Return x^(k c), as if k c were not rounded: it is 1 for c = 1 / 3 alone, not for the number
     near it.
     """
-    left = float(Fraction(k) * Fraction(c) - Fraction(k * c))
+    exact = fractions.Fraction
+    left = float(exact(k) * exact(c) - exact(k * c))
     size = powered(x, k * c)
     return size * (1 + left * call("log", x)) if left else size
 

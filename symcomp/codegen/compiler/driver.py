@@ -15,9 +15,7 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import stat
-import tempfile
 import threading
 import time
 import warnings
@@ -47,7 +45,8 @@ from symcomp.lazy import lazy_module
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-futures, platformdirs = lazy_module("concurrent.futures"), lazy_module("platformdirs")
+futures, tempfile = lazy_module("concurrent.futures"), lazy_module("tempfile")
+platformdirs = lazy_module("platformdirs")
 
 # Flags that determine values, and the accepted language.
 VALUE_FLAGS = (
@@ -294,8 +293,15 @@ def _own_flags(compiler: str, early: bool = False) -> tuple[str, ...]:
 def find_compiler(wanted: str) -> str | None:
     """Return the path of the compiler of this name, or of the first one found if the name is empty.
     """
-    found = (shutil.which(name) for name in ((wanted,) if wanted else COMPILERS))
+    found = map(_program, (wanted,) if wanted else COMPILERS)
     return next((path for path in found if path), None)
+
+
+def _program(name: str) -> str | None:
+    """Return the path of a program, as ``shutil.which`` does, which is imported with archivers."""
+    folders = [""] if os.path.dirname(name) else os.get_exec_path()
+    paths = (os.path.join(folder, name) for folder in folders)
+    return next((p for p in paths if os.path.isfile(p) and os.access(p, os.X_OK)), None)
 
 
 def _identity(compiler: str) -> tuple[str, ...]:
@@ -308,12 +314,11 @@ def _identity(compiler: str) -> tuple[str, ...]:
 @cache
 def _machine() -> tuple[str, ...]:
     """Return the kind of processor and its features."""
-    features = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             features = next((l for l in lines if l.lower().startswith(("flags", "features"))), "")
     except FileNotFoundError:
-        pass  # not Linux: the processor's name must suffice
+        features = platform.processor()  # not Linux: the processor's name must suffice
     return platform.system(), platform.machine(), features.strip()
 
 

@@ -11,23 +11,28 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import json
 import os
-import subprocess
 import sys
-import tempfile
 import threading
-import traceback
 import warnings
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from symcomp.codegen.compiler import driver, entry
 from symcomp.codegen.compiler.driver import CompilerError, Target
 from symcomp.codegen.compiler.entry import Order
 from symcomp.config import config
 from symcomp.core.spans import span
+from symcomp.lazy import lazy_module
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+# The first file that is not in the cache imports them.
+json, subprocess = lazy_module("json"), lazy_module("subprocess")
+tempfile, traceback = lazy_module("tempfile"), lazy_module("traceback")
 
 # Shorter files gain little: below a tenth of a second.
 LONG = 10_000
@@ -98,7 +103,7 @@ class _Job:
             _work.finish(self, found[0] if found else ())
 
 
-def _process(jobs: Sequence[_Job]) -> subprocess.Popen[bytes]:
+def _process(jobs: Sequence[_Job]) -> Popen[bytes]:
     """Start a process that does jobs one after another; it survives the end or an interrupt of this
     one.
     """

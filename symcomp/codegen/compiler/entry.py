@@ -1,19 +1,17 @@
 """Make an entry of the directory of compiled kernels.
 
 This file is also run as a script, by processes that may outlive their parents, and so imports only
-the standard library. It then reads a list of ``Order`` as JSON.
+the standard library. It then reads a list of ``Order`` as JSON. A program that finds all its
+kernels in the directory needs no processes, and does not import what starts them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import stat
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -60,6 +58,8 @@ def refusal(command: Sequence[str], source: str, name: str) -> str:
     """Compile into an existing empty file; return the error messages if the compiler refuses, else
     an empty text.
     """
+    import subprocess
+
     language = () if "-x" in command else ("-x", "c")
     command = [*command, *language, "-", "-o", name, "-lm", "-lgcc"]
     done = subprocess.run(
@@ -98,6 +98,8 @@ def writer_is_gone(name: str) -> bool | None:
 @contextmanager
 def _new_file(directory: str | None, key: str) -> Iterator[str]:
     """Yield the name of a file that will become an entry; if it does not, it is removed."""
+    import tempfile
+
     # The loader identifies libraries by name: no two may share one.
     prefix = f"new-{key}-{os.getpid()}-{_namespace()}-"
     handle, name = tempfile.mkstemp(prefix=prefix, dir=directory)
@@ -182,6 +184,8 @@ def carry_out(order: Order) -> None:
 
 
 if __name__ == "__main__":
+    import json
+
     for given in json.load(sys.stdin):
         with suppress(OSError, Refused):  # the waiting process finds no entry and compiles again
             carry_out(Order(*given))

@@ -6,14 +6,16 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache, partial
 
-from symcomp.codegen.functions.angle_tables import angle_tables
 from symcomp.codegen.functions.c_library import c_library
-from symcomp.codegen.functions.error_tables import error_tables
-from symcomp.codegen.functions.gamma_tables import gamma_tables, pair_tables
-from symcomp.codegen.functions.series_tables import series_tables
 from symcomp.codegen.printers.c_headers import Header, Headers, header, words_of
 from symcomp.codegen.printers.c_printer import Kernel
+from symcomp.lazy import lazy_module
 
+# Few files have tables.
+_angles, _errors, _gammas, _series = (
+    lazy_module(f"symcomp.codegen.functions.{name}_tables")
+    for name in ("angle", "error", "gamma", "series")
+)
 _KINDS = "double", "float"
 _PAIRS = ("tables of pairs",)
 _GAMMA = (*_PAIRS, "tables of gamma functions")
@@ -25,7 +27,7 @@ FUNCTIONS = (
     Header("functions/philox.h", asked_by=("philox",)),
     Header("functions/elementary.h"),
     *(Header("functions/rounding_errors.h", kind) for kind in _KINDS),
-    Header("tables of angles", print=angle_tables),
+    Header("tables of angles", print=lambda: _angles.angle_tables()),
     Header("functions/angles.h", tables=("tables of angles",)),
     *(
         Header(f"functions/{name}.h", kind)
@@ -34,20 +36,20 @@ FUNCTIONS = (
     Header("functions/stable_double.h"),
     Header("functions/scaled_products.h"),
     Header("functions/differences.h", asked_by=("d",)),
-    Header("tables of pairs", print=pair_tables, words=("pair",)),
+    Header("tables of pairs", print=lambda: _gammas.pair_tables(), words=("pair",)),
     Header("functions/pairs.h", tables=_PAIRS, asked_by=_OF_GAMMA),
-    Header("tables of gamma functions", print=gamma_tables),
+    Header("tables of gamma functions", print=lambda: _gammas.gamma_tables()),
     *(
         Header(f"functions/{name}.h", tables=_GAMMA, asked_by=_OF_GAMMA)
         for name in ("wide_gamma", "gamma", "gamma_ratios", "incomplete_gamma")
     ),
-    Header("tables of error functions", print=error_tables),
+    Header("tables of error functions", print=lambda: _errors.error_tables()),
     Header(
         "functions/special.h", tables=(*_PAIRS, "tables of error functions"),
         asked_by=(*_OF_GAMMA, "at"),
     ),
     Header("functions/extended.h", asked_by=_OF_GAMMA),
-    Header("tables of series", print=series_tables),
+    Header("tables of series", print=lambda: _series.series_tables()),
     Header(
         "functions/series_remainders.h", tables=("tables of series",),
         asked_by=(*_OF_GAMMA, "series", "SERIES"),

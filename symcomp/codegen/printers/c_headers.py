@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from symcomp.core.record import record
 
+# The folder `codegen`.
+_FOLDER = Path(__file__).parent.parent
 # The macros of headers that are included for double and for float.
 _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
@@ -193,7 +195,7 @@ def words_of(*texts: str) -> set[str]:
 @cache
 def header(name: str) -> str:
     """Return the text of a header, named from the folder `codegen`."""
-    return (files("symcomp.codegen") / name).read_text(encoding="utf-8")
+    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 @cache
