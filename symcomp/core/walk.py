@@ -32,42 +32,43 @@ def toposort(
         If the graph has a cycle.
     """
 
-    def parents(node: Apply) -> list[Apply | None]:
-        if blocked:
-            found = [v.owner for v in node.inputs if v not in blocked]
-        else:
-            found = [v.owner for v in node.inputs]
-        if after is not None:
-            found += after.get(node, ())
-        found.reverse()
-        return found
-
     blocked = blockers if isinstance(blockers, set | dict) else set(blockers)
     done: dict[Apply, bool] = {}  # False while the node's inputs are being visited
     order: list[Apply] = []
+    stack: list[Apply] = []  # each node is below those to visit before it
     for output in outputs:
-        if output.owner is None or output in blocked or output.owner in done:
-            continue
-        stack = [(output.owner, parents(output.owner))]
-        done[output.owner] = False
+        if output.owner is not None and output not in blocked:
+            stack.append(output.owner)
         while stack:
-            node, rest = stack[-1]
-            while rest:
-                parent = rest.pop()
-                if parent is None:
-                    continue
-                state = done.get(parent)
-                if state is None:
-                    done[parent] = False
-                    stack.append((parent, parents(parent)))
-                    break
-                if state is False:
-                    raise GraphError(f"the graph has a cycle through {parent}")
-            else:
+            node = stack[-1]
+            state = done.get(node)
+            if state is not None:
                 stack.pop()
-                done[node] = True
-                order.append(node)
+                if state is False:
+                    done[node] = True
+                    order.append(node)
+                continue
+            done[node] = False
+            if after is not None:
+                more = after.get(node, ())
+                _refuse_cycle(more, done)
+                stack += [n for n in reversed(more) if n not in done]
+            for v in reversed(node.inputs):
+                parent = v.owner
+                if parent is not None and v not in blocked:
+                    state = done.get(parent)
+                    if state is None:
+                        stack.append(parent)
+                    elif state is False:
+                        _refuse_cycle([parent], done)
     return order
+
+
+def _refuse_cycle(needed: Iterable[Apply], done: Mapping[Apply, bool]) -> None:
+    """Raise an error if a node needs one that waits for it."""
+    for node in needed:
+        if done.get(node) is False:
+            raise GraphError(f"the graph has a cycle through {node}")
 
 
 def ancestors(outputs: Iterable[Variable], blockers: Collection[Variable] = ()) -> list[Variable]:

@@ -6,6 +6,7 @@ Needs nutpie, and is imported by itself: ``import symcomp.pymc.nutpie``.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -16,7 +17,6 @@ from nutpie.sample import CompiledModel
 from pymc.initial_point import make_initial_point_fn
 
 from symcomp.compile.c_function import CFunction
-from symcomp.core.record import record
 from symcomp.pytensor_backend.mode import SYMCOMP, cfunc
 
 #: The minor series whose constructors are used here.
@@ -28,7 +28,7 @@ if version("nutpie").split(".")[:2] != SERIES.split("."):
     )
 
 
-@record
+@dataclass(frozen=True)
 class NutpieModel(CompiledModel):
     """A PyMC model for ``nutpie.sample``. Made by ``compile_model``.
 
