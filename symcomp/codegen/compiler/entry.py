@@ -1,7 +1,7 @@
 """Make an entry of the directory of compiled kernels.
 
-This file is also run as a script, by processes that may outlive their parents, and so imports only
-the standard library. It then reads a list of ``Order`` as JSON. A program that finds all its
+This file is also run as a script, by processes that may outlive their parents, and then imports
+only the standard library and reads a list of ``Order`` as JSON. A program that finds all its
 kernels in the directory needs no processes, and does not import what starts them.
 """
 
@@ -15,7 +15,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING or __name__ == "__main__":
+    import json
+    import subprocess
+    import tempfile
+else:
+    from symcomp.lazy import lazy_module
+
+    subprocess, tempfile = lazy_module("subprocess"), lazy_module("tempfile")
 
 CHECKSUM = hashlib.sha256().digest_size
 # Name of a file until it becomes an entry: its writer's process and namespace.
@@ -58,8 +67,6 @@ def refusal(command: Sequence[str], source: str, name: str) -> str:
     """Compile into an existing empty file; return the error messages if the compiler refuses, else
     an empty text.
     """
-    import subprocess
-
     language = () if "-x" in command else ("-x", "c")
     command = [*command, *language, "-", "-o", name, "-lm", "-lgcc"]
     done = subprocess.run(
@@ -98,8 +105,6 @@ def writer_is_gone(name: str) -> bool | None:
 @contextmanager
 def _new_file(directory: str | None, key: str) -> Iterator[str]:
     """Yield the name of a file that will become an entry; if it does not, it is removed."""
-    import tempfile
-
     # The loader identifies libraries by name: no two may share one.
     prefix = f"new-{key}-{os.getpid()}-{_namespace()}-"
     handle, name = tempfile.mkstemp(prefix=prefix, dir=directory)
@@ -184,8 +189,6 @@ def carry_out(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    import json
-
     for given in json.load(sys.stdin):
         with suppress(OSError, Refused):  # the waiting process finds no entry and compiles again
             carry_out(Order(*given))
