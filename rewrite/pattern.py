@@ -305,7 +305,7 @@ def _rule(
 
 
 def _described(function: Any) -> str:
-    lines = inspect.cleandoc(function.__doc__ or "").splitlines()
+    lines = (function.__doc__ or "").strip().splitlines()
     return lines[0] if lines else f"{function.__name__}(..)"
 
 

@@ -113,11 +113,12 @@ def rule(
 
     def decorate(function: Function) -> Rule:
         name = getattr(function, "__name__", "rule")
-        first_line = inspect.cleandoc(function.__doc__ or "").split("\n\n")[0]
+        first = (function.__doc__ or "").strip().split("\n\n")[0]
+        form = inspect.cleandoc(first) if "\n" in first else first
         every_tag = frozenset([name, *tags])
         one_of, in_view = (tuple(frozenset([x]) for x in xs) for xs in (needs, needs_in_view))
         return Rule(
-            name, kinds, function, why, every_tag, first_line, subclasses, from_above, one_of,
+            name, kinds, function, why, every_tag, form, subclasses, from_above, one_of,
             in_view,
         )  # fmt: skip
 
