@@ -35,6 +35,11 @@ def _divergence(x: Any, y: Any) -> Any:
     return T.sum(_softmax(x) * T.log(_softmax(x) / _softmax(y)), axis=-1)
 
 
+def _correlation(x: Any, y: Any) -> Any:
+    products = (x - x.mean(axis=-1, keepdims=True)) * (y - y.mean(axis=-1, keepdims=True))
+    return products.mean(axis=-1) / (x.std(axis=-1) * y.std(axis=-1))
+
+
 # Name: the rules, and the expression.
 CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "exp(-x**2)": ("exponential_of_square", lambda x, y: T.exp(-(x**2))),
@@ -57,6 +62,15 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     ),
     "mean(x)**2 / var(x)": (
         "quotient_of_squares", lambda x, y: T.mean(x, axis=-1) ** 2 / T.var(x, axis=-1)
+    ),
+    "cosine of x and y": (
+        "root_of_squares:product_over_norm",
+        lambda x, y: T.sum(x * y, axis=-1)
+        / (T.sqrt(T.sum(x**2, axis=-1)) * T.sqrt(T.sum(y**2, axis=-1))),
+    ),
+    "correlation of x and y": ("root_of_squares:product_over_norm", _correlation),
+    "sum(x * y) / sum(x**2)": (
+        "product_over_norm", lambda x, y: T.sum(x * y, axis=-1) / T.sum(x**2, axis=-1)
     ),
     "exp(mean(log(x)))": (
         "geometric_mean", lambda x, y: T.exp(T.mean(T.log(abs(x)), axis=-1))

@@ -31,9 +31,10 @@ from symcomp.ops.formulas.formula import (
     stands_alone,
 )
 from symcomp.ops.formulas.fused import Fused
-from symcomp.ops.nnet.unit_vector import SubtractProjection, UnitVector
+from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, SubtractProjection, UnitVector
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.levels import Kind, NodeGroups, assign_levels, bring_together
 from symcomp.rewrite.shapes import Shapes, shapes_of
@@ -51,7 +52,7 @@ MOST_ARRAYS = 24
 MOST_TERMS = 32
 # Functions that are fused with the elements that they read also where these are a single row:
 # computing the elements again in each pass costs less than storing them.
-OF_NORMS = (Norm, UnitVector, SubtractProjection)
+OF_NORMS = (Norm, UnitVector, ProjectionLength, Cosine, SubtractProjection)
 
 
 def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
@@ -66,6 +67,7 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
         New firings are appended.
     """
     _divide_sums(graph, firings)
+    _use_known_norms(graph, firings)
     order = graph.toposort()
     kinds = _kinds(order, place(order, graph.outputs), shapes_of(graph))
     levels = assign_levels(order, kinds)
@@ -111,6 +113,22 @@ def _divide_sums(graph: FunctionGraph, firings: list[Firing]) -> None:
         total.source = node.outputs[0].source
         firings.append(Firing("fusion", "divide", node.source, str(node), str(total.owner)))
         graph.replace(node.outputs[0], total)
+
+
+def _use_known_norms(graph: FunctionGraph, firings: list[Firing]) -> None:
+    """Divide vectors by their norms where these are computed, too, also within a cosine."""
+    for node in graph.toposort():
+        if not isinstance(node.op, UnitVector):
+            continue
+        (x,), axes, z = node.inputs, node.op.axes, node.outputs[0]
+        clients = [client for client, _ in graph.clients[x] if client != "output"]
+        if not any(n.op in (Norm(axes), ProjectionLength(axes), Cosine(axes)) for n in clients):
+            continue
+        norm = next((n.outputs[0] for n in clients if n.op == Norm(axes)), None)
+        quotient = x / expand_dims(Norm(axes)(x) if norm is None else norm, axes)
+        quotient.source = node.source
+        firings.append(Firing("fusion", "known_norm", node.source, str(node), str(quotient.owner)))
+        graph.replace(z, quotient)
 
 
 def _users(graph: FunctionGraph, node: Apply) -> Iterator[Apply]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
-from symcomp.ops.nnet.unit_vector import UnitVector
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.linalg.products import Dot
+from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, UnitVector
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.rewrite.pattern import f, variables, view_rule
@@ -25,6 +28,7 @@ from symcomp.rewrite.views import (
     product_of,
     puts_back,
     rearranged,
+    same,
     scaled,
     square_root,
     through_views,
@@ -92,20 +96,33 @@ def _norm(x: Any) -> Any:
     q = as_product(x)
     for factor, e in q.factors.items():
         total, views = through_views(factor)
-        reduced = computed_by(total, Reduce)
-        if e != 1 or reduced is None or reduced.op.reduction.name != "sum":
-            continue
-        y = square_root(reduced.inputs[0])
-        if y is None or not reduced.op.axes or y.dtype != reduced.outputs[0].dtype:
-            continue
+        found = _squared(total) if e == 1 else None
         rest = q.without(factor)
-        if reduced.op.acc_dtype or rest.coefficient <= 0 or not all(map(is_count, rest.factors)):
+        if found is None or rest.coefficient <= 0 or not all(map(is_count, rest.factors)):
             continue
-        norm = rearranged(Norm(reduced.op.axes)(y), views)
+        axes, y = found
+        norm = rearranged(Norm(axes)(y), views)
         if not rest.factors:
             return scaled(math.sqrt(rest.coefficient), norm)
         return norm * call("sqrt", product_of(rest))
     return None
+
+
+def _squared(total: Any) -> tuple[tuple[int, ...], Any] | None:
+    """Return (axes, x) if a variable is the sum of x^2 over axes, or the product of a vector x and
+    itself; else None.
+    """
+    dot = computed_by(total, Dot)
+    if dot is not None:
+        x, y = dot.inputs
+        return ((0,), x) if x is y and x.ndim == 1 else None
+    reduced = computed_by(total, Reduce)
+    if reduced is None or reduced.op.reduction.name != "sum" or reduced.op.acc_dtype:
+        return None
+    x = square_root(reduced.inputs[0])
+    if x is None or not reduced.op.axes or x.dtype != total.dtype:
+        return None
+    return reduced.op.axes, x
 
 
 def is_count(x: Any) -> bool:
@@ -225,16 +242,18 @@ def quotient_of_squares(node: Apply, graph: Any) -> Any:
 
 def _sum_of_squares(x: Any) -> Any:
     """Return the norm if ``x`` is a sum of squares over axes, else None."""
-    total = computed_by(through_views(x)[0], Reduce)
-    return None if total is None else _norm(x)
+    return None if _squared(through_views(x)[0]) is None else _norm(x)
 
 
 def _is_square(x: Any, e: float) -> bool:
-    """Tell whether a factor is a norm or a sum over axes, to a power of 2 or more."""
+    """Tell whether a factor is a norm, a projection on a vector or a sum over axes, to a power of 2
+    or more.
+    """
     source = through_views(x)[0]
     reduced = computed_by(source, Reduce)
     sums = reduced is not None and reduced.op.reduction.name == "sum"
-    return abs(e) >= 2 and (sums or computed_by(source, Norm) is not None)
+    lengths = any(computed_by(source, op) for op in (Norm, ProjectionLength, Cosine))
+    return abs(e) >= 2 and (sums or lengths)
 
 
 @rule(
@@ -256,6 +275,111 @@ def unit_vector(node: Apply, graph: Any) -> Any:
                 return _exchanged(Product(p.coefficient / rest**k, p.factors), changes)
             return _exchanged(p, {**changes, rest: -k})
     return None
+
+
+@rule(
+    "mul", "true_div",
+    why="the sums of products and of squares leave the range where their quotient does not",
+)  # fmt: skip
+def product_over_norm(node: Apply, graph: Any) -> Any:
+    """sum(x y) / norm of x -> length of the projection of y on x;   that over the norm of y
+    -> cosine;   sum(x y) / sum(x^2) -> the first over the norm of x;   likewise of powers
+    """
+    p = as_product(node.outputs[0])
+    if node.outputs[0].dtype != "float64":
+        return None
+    for below, e in p.factors.items():
+        norm = _norm_below(below) if e < 0 and float(e).is_integer() else None
+        if norm is None:
+            continue
+        source, views = through_views(norm)
+        (x,), op = source.owner.inputs, source.owner.op
+        for above, power in p.factors.items():
+            k = min(power, -e if norm is below else -2 * e)
+            if k <= 0 or not float(k).is_integer():
+                continue
+            if (found := _over_norm(above, x, op.axes, views)) is None:
+                continue
+            c, quotient = found
+            changes = {above: -k, quotient: k}
+            whole = math.ceil(k / 2)  # of the squares
+            more = {norm: k} if norm is below else {below: whole, norm: k - 2 * whole}
+            return _exchanged(Product(p.coefficient * c**k, p.factors), {**changes, **more})
+    return None
+
+
+def _norm_below(x: Any) -> Any:
+    """Return ``x`` if it is a norm, its root if it is a sum of squares over axes, else None."""
+    source = through_views(x)[0]
+    if computed_by(source, Norm) is not None:
+        return x
+    return _sum_of_squares(x)
+
+
+def _over_norm(
+    total: Any, x: Any, axes: tuple[int, ...], views: Sequence[Apply]
+) -> tuple[float, Any] | None:
+    """Return (c, z) where c z is a sum of products with x, or a projection on another vector, over
+    the norm of x; None if it is no such sum over axes, rearranged by views.
+    """
+    source, more = through_views(total)
+    if [n.op for n in more] != [n.op for n in views]:
+        return None
+    length = computed_by(source, ProjectionLength)
+    if length is not None and length.op.axes == axes and _alike(length.inputs[1], x):
+        return 1.0, rearranged(Cosine(axes)(*length.inputs), views)
+    if (found := _multiplied(source, x, axes)) is None:
+        return None
+    c, y = found
+    return c, rearranged(ProjectionLength(axes)(x, y), views)
+
+
+def _multiplied(total: Any, x: Any, axes: tuple[int, ...]) -> tuple[float, Any] | None:
+    """Return (c, y) if a variable is the sum of c x y over axes, else None."""
+    dot = computed_by(total, Dot)
+    if dot is not None and x.ndim == 1:
+        others = [v for v, w in (dot.inputs, dot.inputs[::-1]) if _alike(w, x)]
+        return (1.0, others[0]) if others and others[0].type == x.type else None
+    reduced = computed_by(total, Reduce)
+    if reduced is None or reduced.op.reduction.name != "sum" or reduced.op.acc_dtype:
+        return None
+    if reduced.op.axes != axes or reduced.inputs[0].type.broadcastable != x.type.broadcastable:
+        return None
+    terms, parts = as_product(reduced.inputs[0]), as_product(x)
+    factors = dict(terms.factors)
+    for factor, e in parts.factors.items():
+        here = next((g for g in factors if _alike(g, factor)), factor)
+        left = factors.pop(here, 0.0) - e
+        if left < 0:
+            return None
+        factors.update({here: left} if left else {})
+    y = product_of(Product(1.0, factors))
+    if isinstance(y, float) or y.dtype != x.dtype:
+        return None
+    y = y if y.type.broadcastable == x.type.broadcastable else call("second", x, y)
+    return terms.coefficient / parts.coefficient, y
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Tell whether both are equal, also where axes of length 1 are inserted elsewhere in their
+    expressions, as in deviations from a mean.
+    """
+    if x.type.broadcastable != y.type.broadcastable:
+        return False
+    pending = [(x, y)]
+    for _ in range(LONGEST):
+        if not pending:
+            return True
+        (x, views), (y, more) = map(through_views, pending.pop())
+        kept = ([a for a in n.op.order if a != "x"] for n in (*views, *more))
+        if any(axes != sorted(axes) for axes in kept):
+            return False
+        pair = [v.owner for v in (x, y) if isinstance(v.owner and v.owner.op, Elemwise)]
+        if len(pair) == 2 and pair[0].op == pair[1].op and x is not y:
+            pending += zip(*(node.inputs for node in pair), strict=True)
+        elif not same(x, y):
+            return False
+    return False
 
 
 def _multiple_of_norm(f: Any) -> tuple[Apply | None, list[Apply], Any]:
@@ -363,6 +487,6 @@ def _exchanged(p: Product, changes: dict[Any, float]) -> Any:
 NORM_RULES = RuleSet(
     [
         root_of_squares, log_of_squares, log1p_of_square, over_squares, quotient_of_squares,
-        unit_vector,
+        product_over_norm, unit_vector,
     ]
 )  # fmt: skip

@@ -29,7 +29,7 @@ from symcomp.ops.nnet.softmax import (
     Softmax,
     SubtractWeightedMean,
 )
-from symcomp.ops.nnet.unit_vector import SubtractProjection, UnitVector
+from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, SubtractProjection, UnitVector
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import CumOp
 from symcomp.ops.reductions.reduce import Reduce
@@ -317,6 +317,8 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     WeightedMean: _along_axes,
     WeightedDeviation: _along_axes,
     UnitVector: _along_axes,
+    ProjectionLength: _along_axes,
+    Cosine: _along_axes,
     SubtractProjection: _along_axes,
     NegativeEntropy: _along_axes,
     Divergence: _along_axes,

@@ -1,5 +1,7 @@
 """Losses of classes, and their gradients, as kernels."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.cvm.kernels import formula_of
 from symcomp.ops.formulas.fused import Fused
+from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength
 from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
 from symcomp.tests.cvm.looking import kinds_of
 
@@ -113,6 +116,36 @@ def test_what_neither_cancels_nor_leaves_the_range(op, dtype):
     with_nan = np.ones((3, 3), dtype)
     with_nan[1, 1], with_nan[2, 2] = np.nan, np.inf
     compare(both, with_nan, rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("op", [ProjectionLength, Cosine])
+def test_products_with_unit_vectors(op, dtype):
+    x, y = (T.matrix(dtype=dtype) for _ in range(2))
+    both = pair([x, y], [op(axes)(x, y) for axes in ((0,), (1,), (0, 1))])
+    rtol = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-13}[dtype]
+    for shape in ((4, 7), (1, 1), (300, 40), (6, 64), (0, 3), (3, 0)):
+        values = [(RNG.normal(size=shape) + 3).astype(dtype) for _ in range(2)]
+        compare(both, *values, rtol=rtol)
+        if dtype == "float64":
+            for sizes in itertools.product((1e-300, 1.0, 1e300), repeat=2):
+                compare(both, *(s * v for s, v in zip(sizes, values, strict=True)), rtol=rtol)
+            rows = np.resize((1, 1e-200, 1, 1, 1e200), shape[0])[:, None]
+            compare(both, rows * values[0], values[1] / rows, rtol=rtol)
+    values = np.ones((3, 3), dtype)
+    values[1, 1], values[2, 2] = np.nan, np.inf
+    compare(both, values, values, rtol=rtol)
+    compare(both, values, 0 * values, rtol=rtol)
+
+
+@pytest.mark.parametrize("op", [ProjectionLength, Cosine])
+def test_only_one_vector_is_of_narrower_numbers(op):
+    x, y = T.fvector("x"), T.dvector("y")
+    wide = T.cast(x, "float64")
+    both = pair([x, y], [op((0,))(wide, y), op((0,))(y, wide)])
+    values = RNG.normal(size=(2, 50)) + 3
+    for scale in (1e-300, 1.0, 1e300):
+        compare(both, values[0].astype("float32"), scale * values[1], rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -1,4 +1,8 @@
-"""Unit vectors and orthogonal parts, beside arithmetic with 900 digits, and their derivatives."""
+"""Unit vectors, products with them, and orthogonal parts, beside arithmetic with 900 digits, and
+their derivatives.
+"""
+
+import itertools
 
 import mpmath as mp
 import numpy as np
@@ -6,7 +10,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.ops.nnet.unit_vector import SubtractProjection, UnitVector
+from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, SubtractProjection, UnitVector
 from symcomp.tests.exact import units_off
 from symcomp.tests.harness import check
 
@@ -36,11 +40,44 @@ def test_subtract_projection(axes):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("axes", AXES)
+def test_projection_length_and_cosine(axes):
+    def length(x, y):
+        return ((x * y).sum(axis=axes) / np.sqrt((x * x).sum(axis=axes))).astype(x.dtype)
+
+    def cosine(x, y):
+        return (length(x, y) / np.sqrt((y * y).sum(axis=axes))).astype(x.dtype)
+
+    other = np.random.default_rng(1).normal(size=CUBE.shape)
+    for op, expected in ((ProjectionLength(axes), length), (Cosine(axes), cosine)):
+        check(op, CUBE, other, expected=expected, rtol=1e-12, atol=1e-14)
+        single = CUBE.astype("float32"), other.astype("float32")
+        check(op, *single, expected=expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("op", [ProjectionLength, Cosine])
+def test_products_with_unit_vectors_of_all_sizes(op):
+    """Where the values of the other vector cancel, or do not; NaN for a vector of zeros."""
+    x, y = np.array([0.3, -1.2, 2.2, 0.7]), np.array([1.5, 0.4, -0.8, 0.1])
+    for x_scale, y_scale in itertools.product((1e-300, 1e-150, 1.0, 1e150, 1e300), repeat=2):
+        with mp.workdps(900):
+            a, b = ([mp.mpf(v) for v in s * w] for s, w in ((x_scale, x), (y_scale, y)))
+            squares = [sum(v * v for v in w) for w in (a, b)]
+            true = sum(v * w for v, w in zip(a, b, strict=True)) / mp.sqrt(squares[0])
+            true = true / mp.sqrt(squares[1]) if op is Cosine else true
+        assert units_off(op((0,)).perform(x_scale * x, y_scale * y), true) <= 8
+    assert np.isnan(op((0,)).perform(0 * x, y))
+    assert np.isnan(op((0,)).perform(np.array([np.inf, 1.0]), np.array([1.0, 1.0])))
+
+
 @pytest.mark.parametrize("shape", [(0,), (3, 0)])
 def test_no_elements(shape):
     x, axes = np.zeros(shape), (len(shape) - 1,)
     assert UnitVector(axes).perform(x).shape == shape
     assert SubtractProjection(axes).perform(x, x).shape == shape
+    for op in (ProjectionLength(axes), Cosine(axes)):
+        z = op.perform(x, x)
+        assert z.shape == shape[:-1] and np.isnan(z).all()
 
 
 LINES = [

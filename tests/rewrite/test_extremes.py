@@ -81,6 +81,20 @@ def test_standardization_divides_each_element_once():
         np.testing.assert_allclose(f(scale * values), expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("other", ["norm", "cosine", "nothing"])
+def test_norms_known_from_others_are_not_computed_again(other):
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    norm = T.sqrt(T.sum(x**2, axis=1))
+    cosine = T.sum(x * y, axis=1) / norm / T.sqrt(T.sum(y**2, axis=1))
+    more = {"norm": [norm], "cosine": [cosine], "nothing": []}[other]
+    f = symcomp.function([x, y], [x / norm.dimshuffle(0, "x"), *more], on_unused_input="ignore")
+    assert f.maker.trace.counts().get("known_norm", 0) == (other != "nothing")
+    values, others = np.random.default_rng(1).normal(size=(2, 5, 64))
+    expected = values / np.sqrt((values**2).sum(axis=1, keepdims=True))
+    for scale in (1e-300, 1.0, 1e300):
+        np.testing.assert_allclose(f(scale * values, others)[0], expected, rtol=1e-14)
+
+
 @pytest.mark.parametrize("scale", [-1.0, 1.0, -0.5, 0.25])
 def test_exponentials_of_squares(scale):
     """The exponent is not rounded: at 26^2 that alone would be hundreds of units."""

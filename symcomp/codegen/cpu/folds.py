@@ -104,15 +104,15 @@ class Fold:
 
     # -- in passes
 
-    def declare(self) -> list[Statement]:
-        """Declare the accumulators of a function."""
-        found = [self._kept("t", 0), self._own("p")]
-        found += [self._own("u")] if self.is_extreme else []
+    def declare(self, lanes: int | None = None) -> list[Statement]:
+        """Declare the accumulators of a function, its own with as many ``lanes``, if given."""
+        found = [self._kept("t", 0), self._own("p", lanes)]
+        found += [self._own("u", lanes)] if self.is_extreme else []
         return [*found, *([self._kept("e", 1)] if self.is_pair else [])]
 
-    def start(self, part: str = "p") -> list[Statement]:
+    def start(self, part: str = "p", lanes: int | None = None) -> list[Statement]:
         """Initialize a part; ``q`` is declared here."""
-        found: list[Statement] = [self._own("q")] if part == "q" else []
+        found: list[Statement] = [self._own("q", lanes)] if part == "q" else []
         found.append(_each(self._set(part, I, Start(self.name, self.work))))
         if self.is_extreme:
             found.append(_each(self._set("u", I, self._zero)))
@@ -274,8 +274,8 @@ class Fold:
     def _zero(self) -> ZeroOrOne:
         return ZeroOrOne(0, self.work)
 
-    def _own(self, letter: str) -> Accumulators:
-        return Accumulators(f"{letter}{self.number}", self.work)
+    def _own(self, letter: str, lanes: int | None) -> Accumulators:
+        return Accumulators(f"{letter}{self.number}", self.work, lanes=lanes)
 
     def _kept(self, letter: str, which: int, table: str = "data") -> Accumulators:
         name = f"{letter}{self.number}"
@@ -315,7 +315,7 @@ def functions_of_totals(number: int, folds: Sequence[Fold], ways: int) -> list[K
         How many elements each lane has, if there is a function of lanes: it calls the last.
     """
     # With many folds, a specialized number of parts would take long to compile.
-    parts = parts_of_one(folds, ways) // max(1, ways) if len(folds) <= 2 else 0
+    parts = parts_of_one(folds, ways) // max(1, ways) if len(folds) <= 4 else 0
     begin = tuple(line for fold in folds for line in fold.begin())
     merge = tuple(line for fold in folds for line in fold.merge())
     finish = tuple(line for fold in folds for line in fold.finish(parts))

@@ -124,9 +124,10 @@ class PassPlan:
         # parts.
         begin = [line for fold in sums for line in fold.start()]
         join = [line for fold in sums for line in fold.join()]
-        first = [line for fold in folds for line in fold.declare()]
+        n = parts_of_one(folds, self.ways) // self.ways
+        first = [line for fold in folds for line in fold.declare(n)]
         first += [line for fold in others for line in fold.start()]
-        first += [line for fold in sums for line in fold.start("q")]
+        first += [line for fold in sums for line in fold.start("q", n)]
         parts = [*((fold, "p") for fold in others), *((fold, "q") for fold in sums)]
         finish = FunctionCall(f"finish{number // 2}", (N, 1), ("data",))
         section = FunctionCall(f"body{number + 1}", (1, 1), ("data", "next"))
@@ -142,7 +143,7 @@ class PassPlan:
             MoveTable("data", "next", arrays),
         )
         body = (
-            Define("n", parts_of_one(folds, self.ways) // self.ways, True),
+            Define("n", n, True),
             CopyTable("data", "given", arrays),
             *self.plan.buffers(),
             Loop(Kind.SERIAL, "c", 0, Var("count"), one),

@@ -14,8 +14,9 @@ import numpy as np
 from symcomp.codegen.loopir.ir import KernelFunction
 from symcomp.core.record import record
 
-# The most elements copied together, and the most adjacent results of one call of a function.
-BLOCK, MOST_LANES = 512, 4096
+# The most elements copied together, the most adjacent results of one call of a function, and the
+# elements from one temporary to the next.
+BLOCK, MOST_LANES, SPACING = 512, 4096, 4120
 
 
 class Role(IntEnum):
@@ -138,7 +139,7 @@ class Sweep:
     def buffer(self) -> int:
         """The bytes that a thread needs for blocks and totals."""
         lanes = len(self.dtypes) - self.temporaries if self.stages else 0
-        return self.width * (self.temporaries * BLOCK + lanes * MOST_LANES)
+        return self.width * (self.temporaries * BLOCK + lanes * SPACING)
 
 
 @record

@@ -11,18 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.op import Op
-from symcomp.core.record import record, replace
-from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
+from symcomp.codegen.loops import norm_forms
+from symcomp.codegen.loops.formula_writer import POSITION, FormulaWriter, Value
+from symcomp.core.record import record
+from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import (
     AXIS_FUNCTIONS,
     AXIS_REDUCTIONS,
     LOGARITHMS,
     Formula,
-    Literal,
     Result,
     Step,
-    folded_axes,
     joint_pattern,
     line_axes,
     stands_alone,
@@ -40,25 +39,26 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
-from symcomp.ops.nnet.unit_vector import MOST, SubtractProjection, UnitVector
+from symcomp.ops.nnet.unit_vector import (
+    Cosine,
+    ProjectionLength,
+    SubtractProjection,
+    UnitVector,
+)
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
-from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
+from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
 
 Pattern = tuple[bool, ...]
-# The dtype of indices along an axis.
-POSITION = "int32"
 # Wider dtypes to compute in: where large parts cancel, and so that squares neither overflow nor
 # underflow; float16 is always computed in float32.
 _WIDER: dict[Any, dict[str, str]] = {
-    op: {"float16": "float32", "float32": "float64"} for op in (Norm, UnitVector)
+    op: {"float16": "float32", "float32": "float64"}
+    for op in (Norm, UnitVector, ProjectionLength, Cosine)
 }
 _WIDER |= {
     op: {"float16": "float64", "float32": "float64"} for op in (*LOGARITHMS, WeightedDeviation)
 }
-# The largest of no elements is minus infinity.
-_LARGEST = replace(REDUCTIONS["max"], identity=True)
-
 
 @record
 class Plain:
@@ -81,25 +81,6 @@ class Plain:
     patterns: tuple[Pattern, ...]
     places: tuple[tuple[int, int], ...] = ()
     counters: tuple[int, ...] = ()
-
-
-@record(eq=False)
-class Value:
-    """A value of a formula being written: an input, a literal or a step.
-
-    Attributes
-    ----------
-    dtype : str
-    pattern : tuple of bool
-    source : Any
-        The function of a step; a Literal; or, for inputs, their origin.
-    arguments : tuple of Value
-    """
-
-    dtype: str
-    pattern: Pattern
-    source: Any
-    arguments: tuple[Value, ...] = ()
 
 
 def plain(formula: Formula, patterns: Sequence[Pattern]) -> Plain | None:
@@ -148,67 +129,22 @@ def _has_form(formula: Formula, step: Step) -> bool:
     return not stands_alone(step.function, step.dtype)
 
 
-class _Writer:
+class _Writer(FormulaWriter):
     """Adds steps to a formula, equal ones once."""
 
     def __init__(self, formula: Formula, patterns: Sequence[Pattern]) -> None:
+        super().__init__(len(patterns[0]))
         self.inputs = [
             Value(dtype, pattern, i)
             for i, (dtype, pattern) in enumerate(zip(formula.inputs, patterns, strict=True))
         ]
-        self.rank = len(patterns[0])
         self.joint = joint_pattern(patterns)
-        self.literals: dict[Literal, Value] = {}
-        self.known: dict[Any, Value] = {}
         self.largest_weights: dict[Value, Value] = {}
         self.parts: dict[Value, tuple[Value, Value, Value]] = {}
         self.put_at: dict[Value, tuple[int, Value]] = {}
         self.places: dict[tuple[int, int], Value] = {}
         self.counters: dict[int, Value] = {}
         self.values = [*self.inputs, *(self.literal(literal) for literal in formula.literals)]
-
-    # -- helpers
-
-    def literal(self, literal: Literal) -> Value:
-        if literal not in self.literals:
-            self.literals[literal] = Value(literal.dtype, (True,) * self.rank, literal)
-        return self.literals[literal]
-
-    def number(self, value: Any, like: Value) -> Value:
-        """Return a number of the dtype of another value."""
-        return self.literal(Literal.of(np.asarray(value, like.dtype)))
-
-    def apply(self, function: ScalarOp | Op, dtype: str, *arguments: Value) -> Value:
-        key = (function, dtype, *map(id, arguments))
-        if key not in self.known:
-            pattern = joint_pattern(a.pattern for a in arguments)
-            axes = folded_axes(function)
-            pattern = tuple(one or a in axes for a, one in enumerate(pattern))
-            self.known[key] = Value(dtype, pattern, function, arguments)
-        return self.known[key]
-
-    def __call__(self, name: str, *arguments: Value) -> Value:
-        """Apply a row, given by name."""
-        row = ROWS[name]()
-        return self.apply(row, row.dtype(*(a.dtype for a in arguments)), *arguments)
-
-    def cast(self, x: Value, dtype: str) -> Value:
-        return x if x.dtype == dtype else self.apply(ROWS["cast"](dtype), dtype, x)
-
-    def sum(self, x: Value, axes: tuple[int, ...]) -> Value:
-        return self.apply(Reduce(REDUCTIONS["sum"], axes), x.dtype, x)
-
-    def max(self, x: Value, axes: tuple[int, ...]) -> Value:
-        return self.apply(Reduce(_LARGEST, axes), x.dtype, x)
-
-    def count(self, test: Value, axes: tuple[int, ...], dtype: str) -> Value:
-        """Count the elements of slices that are true."""
-        total = Reduce(REDUCTIONS["sum"], axes, POSITION, POSITION)
-        return self.cast(self.apply(total, POSITION, test), dtype)
-
-    def length(self, x: Value, axes: tuple[int, ...]) -> Value:
-        """Return the number of elements of slices."""
-        return self.sum(self("second", x, self.number(1, x)), axes)
 
     # -- steps
 
@@ -400,62 +336,6 @@ class _Writer:
         top, _, total = self.weighted_terms(function.axes, x, w)
         return self("add", top, self("log", total))
 
-    # -- functions that neither cancel nor leave the range
-
-    def norm(self, function: Norm | UnitVector, x: Value) -> Value:
-        squares = self.sum(self("sqr", x), function.axes)
-        # A number cast from a narrower dtype is in its range.
-        if x.dtype != "float64" or getattr(x.source, "name", None) == "cast":
-            return self("sqrt", squares)
-        outside, scale, back = self.coarse_scale(squares)
-        again = self("guarded", outside, self("sqr", self("mul", x, scale)))
-        total = self("switch", outside, self.sum(again, function.axes), squares)
-        return self("mul", self("sqrt", total), back)
-
-    def coarse_scale(self, squares: Value) -> tuple[Value, Value, Value]:
-        """Return whether squares may have left the range when they were added up; a factor of the
-        numbers with which they stay in range; and its inverse, or 1 where they did not leave it.
-        """
-        one, low, high, small, large = (
-            self.number(2.0**n, squares) for n in (0, -640, 640, -600, 600)
-        )
-        inside = self("logical_and", self("gt", squares, low), self("lt", squares, high))
-        outside, below = self("logical_not", inside), self("lt", squares, one)
-        back = self("switch", outside, self("switch", below, small, large), one)
-        return outside, self("switch", below, large, small), back
-
-    def unit_vector(self, function: UnitVector, x: Value) -> Value:
-        return self("true_div", x, self.norm(function, x))
-
-    def subtract_projection(self, function: SubtractProjection, x: Value, u: Value) -> Value:
-        axes, zero = function.axes, self.number(0, x)
-        square, product = self("sqr", u), self("mul", u, x)
-        most = self("gt", square, self.number(MOST, x))
-        others = [self.sum(self("switch", most, zero, v), axes) for v in (square, product)]
-        at = self("sub", self("mul", x, others[0]), self("mul", u, others[1]))
-        z = self("sub", x, self("mul", u, self.sum(product, axes)))
-        return self("switch", most, at, z)
-
-    def about_mean(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
-        """Return (x - the rounded mean, the sum of these, their number)."""
-        n = self.length(x, axes)
-        # Halves of extreme values have a mean that does not overflow.
-        half = self("true_div", self.sum(self("mul", x, self.number(0.5, x)), axes), n)
-        d = self("sub", x, self("mul", half, self.number(2, x)))
-        return d, self.sum(d, axes), n
-
-    def centered(self, function: Centered, x: Value) -> Value:
-        d, total, n = self.about_mean(x, function.axes)
-        return self("sub", d, self("true_div", total, n))
-
-    def variance(self, function: Variance, x: Value) -> Value:
-        # Correct the sum of squares for the rounding error of the mean (Chan, Golub and LeVeque,
-        # The American Statistician 37, 1983).
-        d, total, n = self.about_mean(x, function.axes)
-        squares = self.sum(self("sqr", d), function.axes)
-        error = self("true_div", self("sqr", total), n)
-        return self("true_div", self("sub", squares, error), n)
-
     # -- indices
 
     def at(self, axis: int, index: Value) -> Value:
@@ -561,8 +441,10 @@ _FORMS: dict[type, Callable[..., Value]] = {
     LogSoftmax: _Writer.log_softmax,
     WeightedSoftmax: _Writer.weighted_softmax,
     SubtractWeightedMean: _Writer.subtract_weighted_mean,
-    UnitVector: _Writer.unit_vector,
-    SubtractProjection: _Writer.subtract_projection,
+    UnitVector: norm_forms.unit_vector,
+    ProjectionLength: norm_forms.projection_length,
+    Cosine: norm_forms.projection_length,
+    SubtractProjection: norm_forms.subtract_projection,
     WeightedMean: _Writer.weighted_mean,
     WeightedDeviation: _Writer.weighted_deviation,
     NegativeEntropy: _Writer.negative_entropy,
@@ -571,8 +453,8 @@ _FORMS: dict[type, Callable[..., Value]] = {
     LogSumExp: _Writer.log_sum_exp,
     LogMeanExp: _Writer.log_mean_exp,
     WeightedLogSumExp: _Writer.weighted_log_sum_exp,
-    Norm: _Writer.norm,
-    Variance: _Writer.variance,
-    Centered: _Writer.centered,
+    Norm: norm_forms.norm,
+    Variance: norm_forms.variance,
+    Centered: norm_forms.centered,
     GatherLabels: _Writer.gather_labels,
 }

@@ -5,6 +5,7 @@
 enum {
     BLOCK = 512,    /* elements that are copied together */
     LANES = 4096,   /* results that one call of a body computes side by side, at most */
+    SPACING = LANES + 24, /* from one temporary to the next: not in the same lines of the cache */
     FEW_PARTS = 32, /* parts of one result, where there are few elements */
     LONG = 64,      /* adjacent elements from which on one result is computed alone, not beside
                        others; half as many if one call computes several results */

@@ -45,6 +45,10 @@ static inline void reduction_rows(const struct reduction *d, const struct sweep 
                                   const struct stage *stage, int64_t n, char *const *at)
 {
     const struct body *body = d->across ? &stage->across : &stage->along;
+    if (!w->lanes)
+        reduction_run(d, w, body, w->rows, n, at);
+    if (!w->lanes && !w->rest)
+        return;
     int total = d->kernel->total;
     int64_t sections = w->lanes ? (w->rows - 1) / SECTION : 0, step[total];
     int64_t rows = w->lanes ? sections * SECTION : w->rows;
@@ -58,15 +62,17 @@ static inline void reduction_rows(const struct reduction *d, const struct sweep 
         stage->lanes(1, 1, w->rows - rows, w->rest, end, w->row_step, step);
         return;
     }
-    reduction_run(d, w, body, rows, n, at);
-    if (w->rest)
-        reduction_run(d, w, body, 1, w->rest, end);
+    reduction_run(d, w, body, 1, w->rest, end);
 }
 
 /* One pass over all reduced elements, for n results. */
 static inline void reduction_pass(const struct reduction *d, const struct sweep *w,
                                   const struct stage *stage, int64_t n, char *const *data)
 {
+    if (!w->rank) {
+        reduction_rows(d, w, stage, n, data);
+        return;
+    }
     int total = d->kernel->total;
     char *at[total];
     memcpy(at, data, sizeof at);
@@ -224,11 +230,12 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
             continue;
         }
         int64_t count = d->across && !nothing ? n : 1;
+        char *at[k->total];
+        memcpy(at, data, sizeof at);
         for (int64_t i = 0; i < count; i++) {
-            char *at[k->total];
-            for (int a = 0; a < k->total; a++)
-                at[a] = data[a] + i * step[a];
             reduction_stage(d, w, stage, n / count, at, step, nothing);
+            for (int a = 0; a < k->total; a++)
+                at[a] += step[a];
         }
     }
 }
@@ -254,7 +261,7 @@ INLINE void reduction_results(const struct reduction *given, const struct result
     for (int a = 0; a < total; a++)
         at[a] = a < k->temporaries
                     ? r->data[a]
-                    : buffer + (k->temporaries * BLOCK + (a - k->temporaries) * LANES) * k->width;
+                    : buffer + (k->temporaries * BLOCK + (a - k->temporaries) * SPACING) * k->width;
     for (int axis = r->rank - 2; axis >= 0; axis--) {
         index[axis] = outer % r->lengths[axis];
         outer /= r->lengths[axis];

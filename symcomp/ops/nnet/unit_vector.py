@@ -1,4 +1,6 @@
-"""Vectors divided by their norm, and the projection that is their derivative."""
+"""Vectors divided by their norm, products with such vectors, and the projection that is their
+derivative.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import numpy as np
 
 from symcomp.core.fields import Axes
 from symcomp.core.record import record
-from symcomp.ops.nnet.softmax import AxisFunction
+from symcomp.ops.nnet.softmax import AxisFunction, AxisReduction
 from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
@@ -39,6 +41,82 @@ class UnitVector(AxisFunction):
     def _norm(self, x: Any) -> Any:
         """Return the norm, with the axes kept at length 1."""
         return expand_dims(Norm(self.axes)(x), self.axes)
+
+
+class _WithUnitVector(AxisReduction):
+    """Base of sums of products with a vector of norm 1."""
+
+    n_inputs = 2
+
+    def _sums(self, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
+        """Return sum x y, sum x^2 and sum y^2 of lines times powers of two, and the exponents by
+        which those of y were multiplied.
+        """
+        lines, exponents = [], []
+        for v in self._lines(x, y):
+            top = np.abs(v).max(axis=-1, keepdims=True, initial=0)
+            _, exponent = np.frexp(np.where(np.isfinite(top), top, 0))
+            lines.append(np.ldexp(v, -exponent))
+            exponents.append(exponent[..., 0])
+        a, b = lines
+        return *((v * w).sum(axis=-1) for v, w in ((a, b), (a, a), (b, b))), exponents[1]
+
+    def _unit(self, x: Any) -> tuple[Any, Any]:
+        """Return the norm of x, its axes kept at length 1, and x over it."""
+        size = expand_dims(Norm(self.axes)(x), self.axes)
+        return size, x / size
+
+
+@record
+class ProjectionLength(_WithUnitVector):
+    """z = sum_i x_i y_i / sqrt(sum_i x_i^2) over ``axes``, without over- or underflow; NaN where x
+    is zero.
+    """
+
+    axes: Axes
+
+    def perform(self, x: Any, y: Any) -> Any:
+        with np.errstate(all="ignore"):
+            total, squares, _, exponent = self._sums(x, y)
+            return np.asarray(np.ldexp(total / np.sqrt(squares), exponent), x.dtype)
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        (x, y), (z, gz) = inputs, (expand_dims(v, self.axes) for v in (*outputs, *output_grads))
+        size, u = self._unit(x)
+        return [gz * (y - z * u) / size, gz * u]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        (x, y), (dx, dy), z = inputs, tangents, expand_dims(outputs[0], self.axes)
+        size, u = self._unit(x)
+        parts = [] if dx is None else [dx * (y - z * u) / size]
+        parts += [] if dy is None else [dy * u]
+        return [sum_(sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
+
+
+@record
+class Cosine(_WithUnitVector):
+    """z = sum_i x_i y_i / sqrt(sum_i x_i^2 sum_i y_i^2) over ``axes``, without over- or underflow;
+    NaN where x or y is zero.
+    """
+
+    axes: Axes
+
+    def perform(self, x: Any, y: Any) -> Any:
+        with np.errstate(all="ignore"):
+            total, squares, others, _ = self._sums(x, y)
+            return np.asarray(total / np.sqrt(squares) / np.sqrt(others), x.dtype)
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        z, gz = (expand_dims(v, self.axes) for v in (*outputs, *output_grads))
+        (x_size, u), (y_size, v) = map(self._unit, inputs)
+        return [gz * (v - z * u) / x_size, gz * (u - z * v) / y_size]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        (dx, dy), z = tangents, expand_dims(outputs[0], self.axes)
+        (x_size, u), (y_size, v) = map(self._unit, inputs)
+        parts = [] if dx is None else [dx * (v - z * u) / x_size]
+        parts += [] if dy is None else [dy * (u - z * v) / y_size]
+        return [sum_(sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
 
 
 @record

@@ -1,0 +1,122 @@
+"""Norms, vectors over norms, and deviations as scalar functions and reductions: forms that neither
+cancel nor leave the range.
+"""
+
+from __future__ import annotations
+
+from symcomp.codegen.loops.formula_writer import FormulaWriter, Value
+from symcomp.ops.nnet.unit_vector import (
+    MOST,
+    Cosine,
+    ProjectionLength,
+    SubtractProjection,
+    UnitVector,
+)
+from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
+
+
+def norm(write: FormulaWriter, function: Norm | UnitVector, x: Value) -> Value:
+    axes = function.axes
+    squares = write.sum(write("sqr", x), axes)
+    if _stays_in_range(x):
+        return write("sqrt", squares)
+    outside, scale, back = _coarse_scale(write, squares)
+    total = _total_of_squares(write, x, squares, outside, scale, axes)
+    return write("mul", write("sqrt", total), back)
+
+
+def _stays_in_range(x: Value) -> bool:
+    """Tell whether squares stay in range, as those of numbers cast from a narrower dtype."""
+    return x.dtype != "float64" or getattr(x.source, "name", None) == "cast"
+
+
+def _total_of_squares(
+    write: FormulaWriter,
+    x: Value,
+    squares: Value,
+    outside: Value,
+    scale: Value,
+    axes: tuple[int, ...],
+) -> Value:
+    """Return the sum of squares, of x times the scale where it may have left the range."""
+    again = write("guarded", outside, write("sqr", write("mul", x, scale)))
+    return write("switch", outside, write.sum(again, axes), squares)
+
+
+def _coarse_scale(write: FormulaWriter, squares: Value) -> tuple[Value, Value, Value]:
+    """Return whether squares may have left the range when they were added up; a factor of the
+    numbers with which they stay in range; and its inverse, or 1 where they did not leave it.
+    """
+    one, low, high, small, large = (
+        write.number(2.0**n, squares) for n in (0, -640, 640, -600, 600)
+    )
+    inside = write("logical_and", write("gt", squares, low), write("lt", squares, high))
+    outside, below = write("logical_not", inside), write("lt", squares, one)
+    back = write("switch", outside, write("switch", below, small, large), one)
+    return outside, write("switch", below, large, small), back
+
+
+def unit_vector(write: FormulaWriter, function: UnitVector, x: Value) -> Value:
+    return write("true_div", x, norm(write, function, x))
+
+
+def projection_length(
+    write: FormulaWriter, function: ProjectionLength | Cosine, x: Value, y: Value
+) -> Value:
+    """Return the sum of products over the norm of x, and for a cosine over that of y."""
+    axes, both = function.axes, isinstance(function, Cosine)
+    total, squares = write.sum(write("mul", x, y), axes), write.sum(write("sqr", x), axes)
+    others = write.sum(write("sqr", y), axes)
+    if _stays_in_range(x) and _stays_in_range(y):
+        z = write("true_div", total, write("sqrt", squares))
+        return write("true_div", z, write("sqrt", others)) if both else z
+    outside, scale, _ = _coarse_scale(write, squares)
+    other, other_scale, back = _coarse_scale(write, others)
+    one, either = write.number(1, x), write("logical_or", outside, other)
+    factors = write("switch", outside, scale, one), write("switch", other, other_scale, one)
+    scaled = [write("mul", v, c) for v, c in zip((x, y), factors, strict=True)]
+    again = write.sum(write("guarded", either, write("mul", *scaled)), axes)
+    total = write("switch", either, again, total)
+    squares = _total_of_squares(write, x, squares, outside, scale, axes)
+    z = write("true_div", total, write("sqrt", squares))
+    if not both:
+        return write("mul", z, back)
+    others = _total_of_squares(write, y, others, other, other_scale, axes)
+    return write("true_div", z, write("sqrt", others))
+
+
+def subtract_projection(
+    write: FormulaWriter, function: SubtractProjection, x: Value, u: Value
+) -> Value:
+    axes, zero = function.axes, write.number(0, x)
+    square, product = write("sqr", u), write("mul", u, x)
+    most = write("gt", square, write.number(MOST, x))
+    others = [write.sum(write("switch", most, zero, v), axes) for v in (square, product)]
+    at = write("sub", write("mul", x, others[0]), write("mul", u, others[1]))
+    z = write("sub", x, write("mul", u, write.sum(product, axes)))
+    return write("switch", most, at, z)
+
+
+def _about_mean(
+    write: FormulaWriter, x: Value, axes: tuple[int, ...]
+) -> tuple[Value, Value, Value]:
+    """Return (x - the rounded mean, the sum of these, their number)."""
+    n = write.length(x, axes)
+    # Halves of extreme values have a mean that does not overflow.
+    half = write("true_div", write.sum(write("mul", x, write.number(0.5, x)), axes), n)
+    d = write("sub", x, write("mul", half, write.number(2, x)))
+    return d, write.sum(d, axes), n
+
+
+def centered(write: FormulaWriter, function: Centered, x: Value) -> Value:
+    d, total, n = _about_mean(write, x, function.axes)
+    return write("sub", d, write("true_div", total, n))
+
+
+def variance(write: FormulaWriter, function: Variance, x: Value) -> Value:
+    # Correct the sum of squares for the rounding error of the mean (Chan, Golub and LeVeque,
+    # The American Statistician 37, 1983).
+    d, total, n = _about_mean(write, x, function.axes)
+    squares = write.sum(write("sqr", d), function.axes)
+    error = write("true_div", write("sqr", total), n)
+    return write("true_div", write("sub", squares, error), n)
