@@ -32,6 +32,8 @@ _MACROS = {
     **{f"INT{bits}_MAX": f"__INT{bits}_MAX__" for bits in _BITS},
     **{f"INT{bits}_MIN": f"(-__INT{bits}_MAX__ - 1)" for bits in _BITS},
     **{f"UINT{bits}_MAX": f"__UINT{bits}_MAX__" for bits in _BITS},
+    "INT64_C(x)": "((int64_t)x##LL)",
+    "UINT64_C(x)": "((uint64_t)x##ULL)",
     "LDBL_MANT_DIG": "__LDBL_MANT_DIG__",
     "INFINITY": "__builtin_inff()",
     "NAN": '__builtin_nanf("")',
