@@ -125,6 +125,8 @@ PHASES = (
     Phase("inline", "rules see through ops made of graphs", INLINE),
     Phase("canonicalize", "one form for what can be written in many", CANONICALIZE),
     Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
+    # The phase of loops includes it.
+    Phase("settle", "what became possible meanwhile has its one form, too", CANONICALIZE),
     Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
     Phase("labels", "labels are read in passes over rows", READ_BY_LABEL),

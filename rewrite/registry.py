@@ -9,7 +9,7 @@ from symcomp.rewrite.phases import FULL, QUICK, STABLE, Phase
 from symcomp.rewrite.rule import Rule, RuleSet
 
 # Other phases that apply the rules of a phase; also the default levels of its rules.
-ALSO_IN = {"canonicalize": ("stabilize", "scan")}
+ALSO_IN = {"canonicalize": ("stabilize", "settle", "scan")}
 LEVELS = {"canonicalize": QUICK, "stabilize": STABLE}
 
 

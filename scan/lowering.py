@@ -1,10 +1,11 @@
-"""Lower loops to native calls: their feature."""
+"""Lower loops to native calls: their feature. Graphs that are run for each row are loops, too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from symcomp.autodiff.maprows import MapRows
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType
 from symcomp.cvm import machine
@@ -46,6 +47,11 @@ def _bound_loop(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
     return lambda n, *rest: op.run_steps(runs[0], n, rest)
 
 
+def _bound_rows(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
+    op: Any = node.op
+    return lambda n, *rest: op.rows(runs[0], int(n), rest)
+
+
 def chosen_rewrites(op: Scan) -> Selects | None:
     """Return what selects the rewrites that the user chose for the body, if any."""
     return None if op.selects is by_fast_run else op.selects
@@ -66,10 +72,13 @@ LOOPS = Feature(
     "loops",
     phases=(
         (
-            "stabilize",
+            "settle",
             Phase("scan", "loops do only what each step needs", _RULES + CANONICALIZE),
         ),
     ),
     lowerings={(Scan, "cpu"): lowered_scan},
-    bodies={Scan: Bodies(_bound_loop, True, chosen_rewrites, chosen_inspector, carried_pairs)},
+    bodies={
+        Scan: Bodies(_bound_loop, True, chosen_rewrites, chosen_inspector, carried_pairs),
+        MapRows: Bodies(_bound_rows, copies_results=True),
+    },
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from symcomp.autodiff.maprows import MapRows
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -58,11 +57,6 @@ def _graph(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
     return lambda *values: run(values)[0]
 
 
-def _rows(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
-    op: Any = node.op
-    return lambda n, *rest: op.rows(runs[0], int(n), rest)
-
-
 #: By the class of the op; of subclasses as of their base class.
 BodiesOf = Mapping[type[Op], Bodies]
-OP_BODIES: BodiesOf = {GraphOp: Bodies(_graph), MapRows: Bodies(_rows, copies_results=True)}
+OP_BODIES: BodiesOf = {GraphOp: Bodies(_graph)}

@@ -45,6 +45,7 @@ device_sparse = lazy_module("symcomp.compile.device_sparse")
 hoisted_copies = lazy_module("symcomp.compile.hoisted_copies")
 
 _registered: list[Feature] = []
+_MODULES_OF_LOOPS = frozenset(["symcomp.scan.op", "symcomp.autodiff.maprows"])
 
 
 def register_feature(feature: Feature) -> None:
@@ -89,8 +90,8 @@ def unregister_feature(name: str) -> None:
 
 
 def features() -> tuple[Feature, ...]:
-    """Return all features, in order. That of loops is there when their op has been imported, or
-    users have registered rules, which may belong to its phase.
+    """Return all features, in order. That of loops is there when an op of loops has been imported,
+    or users have registered rules, which may belong to its phase.
     """
     if config.device != "cpu":
         devices.register()
@@ -100,7 +101,7 @@ def features() -> tuple[Feature, ...]:
         hoisted_copies.offer()
     if {"devices", "sparse"} <= offered:
         device_sparse.offer()
-    has_loops = "symcomp.scan.op" in sys.modules or is_extended()
+    has_loops = not _MODULES_OF_LOOPS.isdisjoint(sys.modules) or is_extended()
     of_loops = [loops.LOOPS] if has_loops else []
     return (CPU, *of_loops, GRAPHS, *offered_features(), *_registered)
 
