@@ -145,6 +145,17 @@ def test_what_failed_is_forgotten() -> None:
     assert_same_bits(z, x)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint64", "float32"])
+def test_numbers_are_written_out(dtype: str) -> None:
+    limits = np.iinfo if np.dtype(dtype).kind in "iu" else np.finfo
+    ends = [0, 1] if dtype == "bool" else [limits(dtype).min, limits(dtype).max]
+    for x in np.array(ends, dtype):
+        code, z = StraightCode(10), np.zeros(1, dtype)
+        elements(code, 0, z).place.write(0, dtype, code.define(Number(Literal.of(x))))
+        functions([printed(code, [0])])[0]([z])
+        assert_same_bits(z, np.array([x]))
+
+
 def test_overlapping_elements_of_two_dtypes() -> None:
     code = StraightCode(10)
     place = Spot(code.storage(0), 0)
