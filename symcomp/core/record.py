@@ -70,6 +70,11 @@ def record(cls: Any = None, /, *, frozen: bool = True, eq: bool = True, repr: bo
     repr : bool
         If true, the representation shows the fields.
 
+    Raises
+    ------
+    TypeError
+        If the class derives from a dataclass that is no record.
+
     Examples
     --------
     >>> @record
@@ -123,6 +128,11 @@ def _make(cls: type, frozen: bool, eq: bool, repr: bool) -> type:
     for base in reversed(cls.__mro__[1:]):
         if "__fields__" in base.__dict__:
             fields.update(base.__dict__["__fields__"].given)
+        elif "__dataclass_fields__" in base.__dict__:
+            raise TypeError(
+                f"record: {cls.__name__} derives from {base.__name__}, a dataclass that is no "
+                "record: decorate it by dataclasses.dataclass"
+            )
     own = {
         name: cls.__dict__.get(name, MISSING)
         for name, annotation in cls.__annotations__.items()

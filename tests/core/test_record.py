@@ -156,6 +156,18 @@ def test_dataclasses_may_derive_from_it() -> None:
     assert repr(Solid(1.0)).endswith("Solid(x=1.0, y=0.0, z=1.0)")
 
 
+def test_it_derives_from_no_other_dataclass() -> None:
+    @dataclass(frozen=True)
+    class Base:
+        x: int
+
+    with pytest.raises(TypeError, match=r"record: Derived derives from Base, a dataclass that"):
+
+        @record
+        class Derived(Base):
+            y: int
+
+
 def test_copies_are_equal() -> None:
     point = Named(1.0, 2.0, "p")
     for twin in (copy.copy(point), copy.deepcopy(point), pickle.loads(pickle.dumps(point))):
