@@ -129,6 +129,34 @@ print(*(m for m in sys.modules if m.startswith("symcomp.")))
     assert not {f"symcomp.{name}" for name in later} & set(loaded)
 
 
+def test_graphs_are_the_same_before_and_after_loops_are_imported() -> None:
+    program = """
+import sys, symcomp, symcomp.tensor as T
+x = T.dmatrix("x")
+u = (x - x.mean(axis=0)) / T.sqrt(x.var(axis=0) + 1e-5)
+loss = (u**2 * T.exp(x)).sum()
+def text():
+    f = symcomp.function([x], [loss, symcomp.grad(loss, x)])
+    return symcomp.printing.debugprint(f, file="str")
+before = text()
+assert "symcomp.scan.op" not in sys.modules
+import symcomp.scan.op
+print(before == text())
+"""
+    assert run(program) == "True"
+
+
+def test_jacobians_are_loops_without_an_import() -> None:
+    program = """
+import symcomp, symcomp.tensor as T
+x = T.dvector("x")
+f = symcomp.function([x], symcomp.gradient.jacobian(T.cumsum(x) * x.sum(), x))
+print(f.maker.trace.phases[3].name, *(type(n.op).__name__ for n in f.maker.fgraph.toposort()))
+"""
+    found = run(program).split()
+    assert found[0] == "scan" and "MapRows" not in found
+
+
 def test_a_program_whose_kernels_are_there_cannot_start_processes(tmp_path: Path) -> None:
     program = f"""
 import sys, symcomp, symcomp.tensor as T

@@ -108,11 +108,11 @@ def replace(it: R, **changes: Any) -> R:
     Examples
     --------
     >>> @record
-    ... class Point:
-    ...     x: float
-    ...     y: float = 0.0
-    >>> replace(Point(1.0), y=2.0)
-    Point(x=1.0, y=2.0)
+    ... class Interval:
+    ...     low: int
+    ...     high: int
+    >>> replace(Interval(1, 2), high=3)
+    Interval(low=1, high=3)
     """
     kind: Any = type(it)
     fields = kind.__dict__.get("__fields__")

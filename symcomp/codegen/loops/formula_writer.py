@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.op import Op
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
 from symcomp.ops.formulas.formula import Literal, folded_axes, joint_pattern
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
