@@ -40,6 +40,11 @@ def _correlation(x: Any, y: Any) -> Any:
     return products.mean(axis=-1) / (x.std(axis=-1) * y.std(axis=-1))
 
 
+def _moment(k: int, x: Any) -> Any:
+    d = x - x.mean(axis=-1, keepdims=True)
+    return (d**k).mean(axis=-1) / (d**2).mean(axis=-1) ** (k / 2)
+
+
 # Name: the rules, and the expression.
 CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "exp(-x**2)": ("exponential_of_square", lambda x, y: T.exp(-(x**2))),
@@ -72,6 +77,8 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "sum(x * y) / sum(x**2)": (
         "product_over_norm", lambda x, y: T.sum(x * y, axis=-1) / T.sum(x**2, axis=-1)
     ),
+    "skewness": ("power_sum_over_norm:product_over_norm", lambda x, y: _moment(3, x)),
+    "kurtosis": ("power_sum_over_norm:quotient_of_squares", lambda x, y: _moment(4, x)),
     "exp(mean(log(x)))": (
         "geometric_mean", lambda x, y: T.exp(T.mean(T.log(abs(x)), axis=-1))
     ),

@@ -141,13 +141,16 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     u y / z -> u (y / z), where u is a unit vector, and y and z are stretched
     """
     out = node.outputs[0]
-    if out.dtype != "float64" or node.op.inplace:
+    if out.dtype not in ("float32", "float64") or node.op.inplace:
         return None
     factors = Factors(out)
     if factors.count < 3 or not factors.whole:
         return None
     if not factors.of_one_shape:
         return factors.unit_times_stretched()
+    # In float32, which these functions convert, only numbers of slices are worth it.
+    if out.dtype == "float32" and out.ndim and not any(out.type.broadcastable):
+        return None
     if sum(not _is_bounded(x) for x in factors.above) + len(factors.below) < 3:
         return None
     found = _in_range(_with_signs(factors.above), factors.below)

@@ -31,7 +31,13 @@ from symcomp.ops.formulas.formula import (
     stands_alone,
 )
 from symcomp.ops.formulas.fused import Fused
-from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, SubtractProjection, UnitVector
+from symcomp.ops.nnet.unit_vector import (
+    Cosine,
+    ProjectionLength,
+    SubtractProjection,
+    UnitPowerSum,
+    UnitVector,
+)
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
@@ -52,7 +58,7 @@ MOST_ARRAYS = 24
 MOST_TERMS = 32
 # Functions that are fused with the elements that they read also where these are a single row:
 # computing the elements again in each pass costs less than storing them.
-OF_NORMS = (Norm, UnitVector, ProjectionLength, Cosine, SubtractProjection)
+OF_NORMS = (Norm, UnitVector, ProjectionLength, Cosine, UnitPowerSum, SubtractProjection)
 
 
 def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:

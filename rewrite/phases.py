@@ -37,6 +37,7 @@ from symcomp.rewrite.stabilize.limits import LIMIT_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
 from symcomp.rewrite.stabilize.means import MEAN_RULES
 from symcomp.rewrite.stabilize.norms import NORM_RULES
+from symcomp.rewrite.stabilize.over_norms import QUOTIENT_RULES
 from symcomp.rewrite.stabilize.power_norms import POWER_NORM_RULES
 from symcomp.rewrite.stabilize.powers import POWER_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
@@ -66,6 +67,7 @@ STABILIZE = RuleSet(
         *REMAINDER_RULES,
         *GAMMA_RULES,
         *NORM_RULES,
+        *QUOTIENT_RULES,
         *POWER_NORM_RULES,
         *LOGARITHM_RULES,
         *REFERENCE_RULES,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
-from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.linalg.products import Dot
-from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, UnitVector
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.rewrite.pattern import f, variables, view_rule
@@ -26,15 +23,15 @@ from symcomp.rewrite.views import (
     number,
     powered,
     product_of,
-    puts_back,
     rearranged,
-    same,
     scaled,
     square_root,
     through_views,
 )
 
 (x,) = variables("x")
+# The dtypes whose sums of squares and products over axes are scaled.
+DTYPES = frozenset({"float32", "float64"})
 
 
 def root_of_sum(x: Any) -> Any:
@@ -106,6 +103,11 @@ def _norm(x: Any) -> Any:
             return scaled(math.sqrt(rest.coefficient), norm)
         return norm * call("sqrt", product_of(rest))
     return None
+
+
+def norm_of_squares(x: Any) -> Any:
+    """Return the norm if ``x`` is a sum of squares over axes, else None."""
+    return None if _squared(through_views(x)[0]) is None else _norm(x)
 
 
 def _squared(total: Any) -> tuple[tuple[int, ...], Any] | None:
@@ -192,11 +194,13 @@ def over_squares(node: Apply, graph: Any) -> Any:
     x / (1 + x^2) -> over_one_plus_square(x);   x / hypot(x, y) -> leg(x, y);
     (x^2 - y^2) / (x^2 + y^2) -> square_contrast(x, y)
     """
-    p = as_product(node.outputs[0])
-    if node.outputs[0].dtype != "float64":
+    p, dtype = as_product(node.outputs[0]), node.outputs[0].dtype
+    if dtype not in DTYPES:
         return None
     for factor, e in p.factors.items():
         if e >= 0 or not float(e).is_integer():
+            continue
+        if dtype != "float64" and norm_of_squares(factor) is None:
             continue
         legs = _legs(factor)
         for x in legs:
@@ -212,187 +216,9 @@ def over_squares(node: Apply, graph: Any) -> Any:
                     root = call("hypot", x, 1.0)
                 if root is x:  # 1 + x^2
                     part = call("over_one_plus_square", x)
-                    return _exchanged(p, {x: -1, factor: 1, part: 1})
+                    return exchanged(p, {x: -1, factor: 1, part: 1})
                 return _over_root(p.without(factor), x, root, -2 * e)
     return None
-
-
-@rule(
-    "mul", "true_div", why="the sums of squares leave the range where their quotient does not",
-)  # fmt: skip
-def quotient_of_squares(node: Apply, graph: Any) -> Any:
-    """sum(x^2) / sum(y^2) -> (norm of x / norm of y)^2;   sum(x)^2 / sum(y^2) and its inverse
-    likewise
-    """
-    p = as_product(node.outputs[0])
-    norms = {g: norm for g in p.factors if (norm := _sum_of_squares(g)) is not None}
-    if not norms or not all(float(p.factors[g]).is_integer() for g in norms):
-        return None
-    sides = {math.copysign(1, e) for g, e in p.factors.items() if g in norms or _is_square(g, e)}
-    if len(sides) < 2:
-        return None
-    factors = {g: e for g, e in p.factors.items() if g not in norms}
-    root = {norm: p.factors[g] for g, norm in norms.items()}
-    for g, e in p.factors.items():
-        if g in factors and e % 2 == 0 and _is_square(g, e):
-            root[g] = factors.pop(g) / 2
-    # The square of the quotient: derivatives multiply by the quotient, in range, not by squares.
-    return Product(p.coefficient, factors).times(call("sqr", product_of(Product(1.0, root))))
-
-
-def _sum_of_squares(x: Any) -> Any:
-    """Return the norm if ``x`` is a sum of squares over axes, else None."""
-    return None if _squared(through_views(x)[0]) is None else _norm(x)
-
-
-def _is_square(x: Any, e: float) -> bool:
-    """Tell whether a factor is a norm, a projection on a vector or a sum over axes, to a power of 2
-    or more.
-    """
-    source = through_views(x)[0]
-    reduced = computed_by(source, Reduce)
-    sums = reduced is not None and reduced.op.reduction.name == "sum"
-    lengths = any(computed_by(source, op) for op in (Norm, ProjectionLength, Cosine))
-    return abs(e) >= 2 and (sums or lengths)
-
-
-@rule(
-    "mul", "true_div", "reciprocal",
-    why="the derivative is a difference of large parts where one element has most of the norm",
-)  # fmt: skip
-def unit_vector(node: Apply, graph: Any) -> Any:
-    """x / norm of x -> unit vector, also powers of it, and over multiples of the norm"""
-    p = as_product(node.outputs[0])
-    for factor, e in p.factors.items():
-        norm, views, rest = _multiple_of_norm(factor) if e < 0 else (None, [], None)
-        if norm is None or not float(e).is_integer() or norm.inputs[0].dtype != "float64":
-            continue
-        (x,), axes = norm.inputs, norm.op.axes
-        k = min(p.factors.get(x, 0.0), -e)
-        if k >= 1 and float(k).is_integer() and puts_back(views, axes, x.ndim):
-            changes = {x: -k, factor: k, UnitVector(axes)(x): k}
-            if isinstance(rest, float):
-                return _exchanged(Product(p.coefficient / rest**k, p.factors), changes)
-            return _exchanged(p, {**changes, rest: -k})
-    return None
-
-
-@rule(
-    "mul", "true_div",
-    why="the sums of products and of squares leave the range where their quotient does not",
-)  # fmt: skip
-def product_over_norm(node: Apply, graph: Any) -> Any:
-    """sum(x y) / norm of x -> length of the projection of y on x;   that over the norm of y
-    -> cosine;   sum(x y) / sum(x^2) -> the first over the norm of x;   likewise of powers
-    """
-    p = as_product(node.outputs[0])
-    if node.outputs[0].dtype != "float64":
-        return None
-    for below, e in p.factors.items():
-        norm = _norm_below(below) if e < 0 and float(e).is_integer() else None
-        if norm is None:
-            continue
-        source, views = through_views(norm)
-        (x,), op = source.owner.inputs, source.owner.op
-        for above, power in p.factors.items():
-            k = min(power, -e if norm is below else -2 * e)
-            if k <= 0 or not float(k).is_integer():
-                continue
-            if (found := _over_norm(above, x, op.axes, views)) is None:
-                continue
-            c, quotient = found
-            changes = {above: -k, quotient: k}
-            whole = math.ceil(k / 2)  # of the squares
-            more = {norm: k} if norm is below else {below: whole, norm: k - 2 * whole}
-            return _exchanged(Product(p.coefficient * c**k, p.factors), {**changes, **more})
-    return None
-
-
-def _norm_below(x: Any) -> Any:
-    """Return ``x`` if it is a norm, its root if it is a sum of squares over axes, else None."""
-    source = through_views(x)[0]
-    if computed_by(source, Norm) is not None:
-        return x
-    return _sum_of_squares(x)
-
-
-def _over_norm(
-    total: Any, x: Any, axes: tuple[int, ...], views: Sequence[Apply]
-) -> tuple[float, Any] | None:
-    """Return (c, z) where c z is a sum of products with x, or a projection on another vector, over
-    the norm of x; None if it is no such sum over axes, rearranged by views.
-    """
-    source, more = through_views(total)
-    if [n.op for n in more] != [n.op for n in views]:
-        return None
-    length = computed_by(source, ProjectionLength)
-    if length is not None and length.op.axes == axes and _alike(length.inputs[1], x):
-        return 1.0, rearranged(Cosine(axes)(*length.inputs), views)
-    if (found := _multiplied(source, x, axes)) is None:
-        return None
-    c, y = found
-    return c, rearranged(ProjectionLength(axes)(x, y), views)
-
-
-def _multiplied(total: Any, x: Any, axes: tuple[int, ...]) -> tuple[float, Any] | None:
-    """Return (c, y) if a variable is the sum of c x y over axes, else None."""
-    dot = computed_by(total, Dot)
-    if dot is not None and x.ndim == 1:
-        others = [v for v, w in (dot.inputs, dot.inputs[::-1]) if _alike(w, x)]
-        return (1.0, others[0]) if others and others[0].type == x.type else None
-    reduced = computed_by(total, Reduce)
-    if reduced is None or reduced.op.reduction.name != "sum" or reduced.op.acc_dtype:
-        return None
-    if reduced.op.axes != axes or reduced.inputs[0].type.broadcastable != x.type.broadcastable:
-        return None
-    terms, parts = as_product(reduced.inputs[0]), as_product(x)
-    factors = dict(terms.factors)
-    for factor, e in parts.factors.items():
-        here = next((g for g in factors if _alike(g, factor)), factor)
-        left = factors.pop(here, 0.0) - e
-        if left < 0:
-            return None
-        factors.update({here: left} if left else {})
-    y = product_of(Product(1.0, factors))
-    if isinstance(y, float) or y.dtype != x.dtype:
-        return None
-    y = y if y.type.broadcastable == x.type.broadcastable else call("second", x, y)
-    return terms.coefficient / parts.coefficient, y
-
-
-def _alike(x: Any, y: Any) -> bool:
-    """Tell whether both are equal, also where axes of length 1 are inserted elsewhere in their
-    expressions, as in deviations from a mean.
-    """
-    if x.type.broadcastable != y.type.broadcastable:
-        return False
-    pending = [(x, y)]
-    for _ in range(LONGEST):
-        if not pending:
-            return True
-        (x, views), (y, more) = map(through_views, pending.pop())
-        kept = ([a for a in n.op.order if a != "x"] for n in (*views, *more))
-        if any(axes != sorted(axes) for axes in kept):
-            return False
-        pair = [v.owner for v in (x, y) if isinstance(v.owner and v.owner.op, Elemwise)]
-        if len(pair) == 2 and pair[0].op == pair[1].op and x is not y:
-            pending += zip(*(node.inputs for node in pair), strict=True)
-        elif not same(x, y):
-            return False
-    return False
-
-
-def _multiple_of_norm(f: Any) -> tuple[Apply | None, list[Apply], Any]:
-    """Return (node of the norm, views, c) if ``f`` is c times a norm, rearranged by views."""
-    inner, views = through_views(f)
-    q = as_product(inner) if elementwise(inner, "mul", "true_div") else Product(1.0, {inner: 1.0})
-    for g, e in q.factors.items():
-        source, more = through_views(g)
-        if e == 1 and (norm := computed_by(source, Norm)) is not None:
-            rest = product_of(q.without(g))
-            rest = rest if isinstance(rest, float) else rearranged(rest, views)
-            return norm, [*views, *more], rest
-    return None, [], None
 
 
 def _legs(x: Any) -> list[Any]:
@@ -435,14 +261,14 @@ def _over_two_squares(p: Product, factor: Any, e: float) -> Any:
         for a, b in ((x, y), (y, x)):
             if all(map(_is_one, difference.owner.inputs, (a, b))):
                 contrast = call("square_contrast", a, b)
-                return _exchanged(p, {difference: -1, factor: 1, contrast: 1})
+                return exchanged(p, {difference: -1, factor: 1, contrast: 1})
     if s.constant or e != -1:
         return None
     if p.factors.get(x) == p.factors.get(y) == 1:
-        return _exchanged(p, {x: -1, y: -1, factor: 1, call("product_of_legs", x, y): 1})
+        return exchanged(p, {x: -1, y: -1, factor: 1, call("product_of_legs", x, y): 1})
     for a, b in ((x, y), (y, x)):
         if p.factors.get(a) == 1 and b not in p.factors:
-            return _exchanged(p, {a: -1, factor: 1, call("over_squares", a, b): 1})
+            return exchanged(p, {a: -1, factor: 1, call("over_squares", a, b): 1})
     return None
 
 
@@ -474,10 +300,11 @@ def _over_root(p: Product, x: Any, root: Any, n: float) -> Any:
         (other,) = [v for v in legs.inputs if v is not x] or [x]
         part = call("leg", x, other)
     k = min(p.factors[x], n)
-    return _exchanged(p, {x: -k, root: k - n, part: k})
+    return exchanged(p, {x: -k, root: k - n, part: k})
 
 
-def _exchanged(p: Product, changes: dict[Any, float]) -> Any:
+def exchanged(p: Product, changes: dict[Any, float]) -> Any:
+    """Return the product with these powers added to those of its factors."""
     factors = dict(p.factors)
     for x, k in changes.items():
         factors[x] = factors.get(x, 0.0) + k
@@ -486,7 +313,6 @@ def _exchanged(p: Product, changes: dict[Any, float]) -> Any:
 
 NORM_RULES = RuleSet(
     [
-        root_of_squares, log_of_squares, log1p_of_square, over_squares, quotient_of_squares,
-        product_over_norm, unit_vector,
+        root_of_squares, log_of_squares, log1p_of_square, over_squares,
     ]
 )  # fmt: skip

@@ -29,7 +29,13 @@ from symcomp.ops.nnet.softmax import (
     Softmax,
     SubtractWeightedMean,
 )
-from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, SubtractProjection, UnitVector
+from symcomp.ops.nnet.unit_vector import (
+    Cosine,
+    ProjectionLength,
+    SubtractProjection,
+    UnitPowerSum,
+    UnitVector,
+)
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import CumOp
 from symcomp.ops.reductions.reduce import Reduce
@@ -319,6 +325,7 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     UnitVector: _along_axes,
     ProjectionLength: _along_axes,
     Cosine: _along_axes,
+    UnitPowerSum: _along_axes,
     SubtractProjection: _along_axes,
     NegativeEntropy: _along_axes,
     Divergence: _along_axes,

@@ -10,7 +10,7 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.cvm.kernels import formula_of
 from symcomp.ops.formulas.fused import Fused
-from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength
+from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, UnitPowerSum
 from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
 from symcomp.tests.cvm.looking import kinds_of
 
@@ -136,6 +136,23 @@ def test_products_with_unit_vectors(op, dtype):
     values[1, 1], values[2, 2] = np.nan, np.inf
     compare(both, values, values, rtol=rtol)
     compare(both, values, 0 * values, rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("power", [3, 4, 7, 8])
+def test_sums_of_powers_of_unit_vectors(power, dtype):
+    x = T.matrix(dtype=dtype)
+    both = pair([x], [UnitPowerSum(axes, power)(x) for axes in ((0,), (1,), (0, 1))])
+    rtol = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-13}[dtype]
+    scales = {"float16": (1,), "float32": (1e-30, 1, 1e30), "float64": (1e-300, 1, 1e300)}[dtype]
+    for shape in ((4, 7), (1, 1), (300, 40), (6, 64), (0, 3), (3, 0)):
+        values = RNG.normal(size=shape) + 3
+        rows = np.resize(scales, shape[0])[:, None]
+        for factor in (*scales, rows):
+            compare(both, (factor * values).astype(dtype), rtol=rtol)
+    values = np.ones((3, 3), dtype)
+    values[1, 1], values[2, 2] = np.nan, np.inf
+    compare(both, values, rtol=rtol)
 
 
 @pytest.mark.parametrize("op", [ProjectionLength, Cosine])

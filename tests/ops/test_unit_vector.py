@@ -10,7 +10,13 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, SubtractProjection, UnitVector
+from symcomp.ops.nnet.unit_vector import (
+    Cosine,
+    ProjectionLength,
+    SubtractProjection,
+    UnitPowerSum,
+    UnitVector,
+)
 from symcomp.tests.exact import units_off
 from symcomp.tests.harness import check
 
@@ -55,6 +61,20 @@ def test_projection_length_and_cosine(axes):
         check(op, *single, expected=expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("power", [3, 4, 8])
+@pytest.mark.parametrize("axes", AXES)
+def test_unit_power_sum(axes, power):
+    def expected(x):
+        return (unit(axes)(x) ** power).sum(axis=axes).astype(x.dtype)
+
+    check(UnitPowerSum(axes, power), CUBE, expected=expected, rtol=1e-12)
+    single = CUBE.astype("float32")
+    check(UnitPowerSum(axes, power), single, expected=expected, rtol=1e-5, atol=1e-6)
+    z = [UnitPowerSum(axes, power).perform(scale * CUBE) for scale in (1e-300, 1.0, 1e300)]
+    np.testing.assert_allclose(z[::2], [z[1]] * 2, rtol=1e-14)
+    assert np.isnan(UnitPowerSum(axes, power).perform(0 * CUBE)).all()
+
+
 @pytest.mark.parametrize("op", [ProjectionLength, Cosine])
 def test_products_with_unit_vectors_of_all_sizes(op):
     """Where the values of the other vector cancel, or do not; NaN for a vector of zeros."""
@@ -75,8 +95,8 @@ def test_no_elements(shape):
     x, axes = np.zeros(shape), (len(shape) - 1,)
     assert UnitVector(axes).perform(x).shape == shape
     assert SubtractProjection(axes).perform(x, x).shape == shape
-    for op in (ProjectionLength(axes), Cosine(axes)):
-        z = op.perform(x, x)
+    for op, count in ((ProjectionLength(axes), 2), (Cosine(axes), 2), (UnitPowerSum(axes, 3), 1)):
+        z = op.perform(*[x] * count)
         assert z.shape == shape[:-1] and np.isnan(z).all()
 
 

@@ -19,6 +19,13 @@ OF_ONE = [
     "mean(x) / std(x)", "x / sqrt(mean(x**2))", "mean(x)**2 / var(x)", "var(x) / mean(x)**2",
     "mean((x - mean(x))**2) / mean(x**2)", "sum(x)**2 / sum(x**2)",
 ]  # fmt: skip
+MOMENTS = [
+    "mean((x - mean(x))**3) / mean((x - mean(x))**2)**1.5", "mean((x - mean(x))**3) / std(x)**3",
+    "mean((x - mean(x))**4) / mean((x - mean(x))**2)**2", "mean((x - mean(x))**4) / var(x)**2",
+    "mean(((x - mean(x)) / std(x))**3)", "mean(((x - mean(x)) / std(x))**4) - 3",
+    "mean(x**4) / mean(x**2)**2", "sum(abs(x)**3) / sum(x**2)**1.5", "sum(x**6) / sum(x**2)**3",
+    "mean(x**3) / mean(x**2)",
+]  # fmt: skip
 OF_TWO = ["sum((x - y)**2) / sum(x**2)", "sum(x**2) / sum(y**2)"]
 # Statistics of two arguments whose scales differ.
 PRODUCTS = [
@@ -97,6 +104,13 @@ def test_statistics_of_any_scale(text):
     check(text, [(scale * rng.normal(0.3, 1, 4),) for scale in SCALES])
 
 
+@pytest.mark.parametrize("text", MOMENTS)
+def test_moments_of_any_scale(text):
+    """Cubes of deviations cancel in part, so that the rounding error of the mean grows."""
+    rng = np.random.default_rng(0)
+    check(text, [(scale * rng.normal(0.3, 1, 4),) for scale in SCALES], 16)
+
+
 @pytest.mark.parametrize("text", OF_TWO)
 def test_statistics_of_two_arguments_of_any_scale(text):
     rng = np.random.default_rng(1)
@@ -108,3 +122,53 @@ def test_products_over_norms_of_any_two_scales(text):
     x, y = np.array([0.3, -1.2, 2.2, 0.7]), np.array([0.5, -0.4, 1.3, -0.6])
     scales = itertools.product(SCALES[::2], [*SCALES[::3], 1e150, 1e-200])
     check(text, [(a * x, b * y) for a, b in scales], 16)
+
+
+def skewness(x, axis, keep):
+    """Return the skewness along an axis, in three spellings."""
+    d = x - x.mean(axis=axis, keepdims=True)
+    cubes, squares = (T.mean(d**k, axis=axis, keepdims=keep) for k in (3, 2))
+    yield cubes / squares**1.5
+    yield cubes / x.std(axis=axis, keepdims=keep) ** 3
+    yield T.mean((d / x.std(axis=axis, keepdims=True)) ** 3, axis=axis, keepdims=keep)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_moments_along_axes(axis, keep):
+    """Lines of numbers around 1, 2, 3 and 5 that differ in scale have one skewness."""
+    x = T.dmatrix("x")
+    every = list(skewness(x, axis, keep))
+    f = symcomp.function([x], [*every, *(symcomp.grad(z.sum(), x) for z in every)])
+    lines = np.multiply.outer(SCALES[:-1], [1.0, 2.0, 3.0, 6.0])
+    values = f(lines if axis else lines.T)
+    d = np.array([1.0, 2.0, 3.0, 6.0]) - 3
+    u = d / np.sqrt(np.mean(d**2))
+    z = np.mean(u**3)
+    slope = 3 / 4 / np.sqrt(np.mean(d**2)) * (u**2 - z * u - 1)
+    for value in values[:3]:
+        np.testing.assert_allclose(np.ravel(value), z, rtol=1e-14)
+    for value in values[3:]:
+        scaled = (value if axis else value.T) * np.array(SCALES[:-1])[:, None]
+        np.testing.assert_allclose(scaled, np.tile(slope, (len(SCALES) - 1, 1)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("text", [*MOMENTS[:6], *PRODUCTS])
+def test_statistics_of_float32(text):
+    """Beside those of the same numbers in float64: the mean of the argument is rounded."""
+    narrow, wide = (of_dtype(text, dtype) for dtype in ("float32", "float64"))
+    x, y = np.array([0.3, -1.2, 2.9, 0.7]), np.array([0.5, -0.4, 1.3, -0.6])
+    for a, b in itertools.product([1e-30, 1e-20, 1.0, 1e20, 1e30], repeat=2):
+        point = [(a * x).astype("float32"), (b * y).astype("float32")]
+        for got, true in zip(narrow(*point), wide(*(v.astype(float) for v in point)), strict=True):
+            most = np.abs(true).max()
+            if 1e-36 < most < np.finfo("float32").max:
+                assert np.abs(got - true).max() <= 32 * np.finfo("float32").eps * most
+
+
+def of_dtype(text, dtype):
+    """Compile the value and its gradients for vectors of a dtype."""
+    x, y = (T.vector(name, dtype=dtype) for name in "xy")
+    z = written(text, T, x=x, y=y)
+    slopes = symcomp.grad(z, [x, y], disconnected_inputs="ignore")
+    return symcomp.function([x, y], [z, *slopes], on_unused_input="ignore")

@@ -43,6 +43,7 @@ from symcomp.ops.nnet.unit_vector import (
     Cosine,
     ProjectionLength,
     SubtractProjection,
+    UnitPowerSum,
     UnitVector,
 )
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
@@ -54,11 +55,12 @@ Pattern = tuple[bool, ...]
 # underflow; float16 is always computed in float32.
 _WIDER: dict[Any, dict[str, str]] = {
     op: {"float16": "float32", "float32": "float64"}
-    for op in (Norm, UnitVector, ProjectionLength, Cosine)
+    for op in (Norm, ProjectionLength, Cosine, UnitPowerSum)
 }
 _WIDER |= {
     op: {"float16": "float64", "float32": "float64"} for op in (*LOGARITHMS, WeightedDeviation)
 }
+
 
 @record
 class Plain:
@@ -444,6 +446,7 @@ _FORMS: dict[type, Callable[..., Value]] = {
     UnitVector: norm_forms.unit_vector,
     ProjectionLength: norm_forms.projection_length,
     Cosine: norm_forms.projection_length,
+    UnitPowerSum: norm_forms.unit_power_sum,
     SubtractProjection: norm_forms.subtract_projection,
     WeightedMean: _Writer.weighted_mean,
     WeightedDeviation: _Writer.weighted_deviation,

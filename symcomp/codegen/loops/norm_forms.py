@@ -10,9 +10,15 @@ from symcomp.ops.nnet.unit_vector import (
     Cosine,
     ProjectionLength,
     SubtractProjection,
+    UnitPowerSum,
     UnitVector,
 )
 from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
+
+# The largest powers of narrow numbers that stay in range.
+MOST_OF_NARROW = 6
+# The k-th powers of numbers whose squares are 2^-(FAR / k) to 2^(FAR / k) stay in range.
+FAR = 1000
 
 
 def norm(write: FormulaWriter, function: Norm | UnitVector, x: Value) -> Value:
@@ -47,17 +53,23 @@ def _coarse_scale(write: FormulaWriter, squares: Value) -> tuple[Value, Value, V
     """Return whether squares may have left the range when they were added up; a factor of the
     numbers with which they stay in range; and its inverse, or 1 where they did not leave it.
     """
-    one, low, high, small, large = (
-        write.number(2.0**n, squares) for n in (0, -640, 640, -600, 600)
-    )
-    inside = write("logical_and", write("gt", squares, low), write("lt", squares, high))
-    outside, below = write("logical_not", inside), write("lt", squares, one)
+    one, small, large = (write.number(2.0**n, squares) for n in (0, -600, 600))
+    outside, below = _outside(write, squares, 640), write("lt", squares, one)
     back = write("switch", outside, write("switch", below, small, large), one)
     return outside, write("switch", below, large, small), back
 
 
+def _outside(write: FormulaWriter, x: Value, n: int) -> Value:
+    """Return whether x is not from 2^-n to 2^n."""
+    low, high = write.number(2.0**-n, x), write.number(2.0**n, x)
+    inside = write("logical_and", write("gt", x, low), write("lt", x, high))
+    return write("logical_not", inside)
+
+
 def unit_vector(write: FormulaWriter, function: UnitVector, x: Value) -> Value:
-    return write("true_div", x, norm(write, function, x))
+    """Return x over its norm, whose squares are added up in double precision."""
+    size = norm(write, function, write.cast(x, "float64"))
+    return write("true_div", x, write.cast(size, x.dtype))
 
 
 def projection_length(
@@ -83,6 +95,35 @@ def projection_length(
         return write("mul", z, back)
     others = _total_of_squares(write, y, others, other, other_scale, axes)
     return write("true_div", z, write("sqrt", others))
+
+
+def unit_power_sum(write: FormulaWriter, function: UnitPowerSum, x: Value) -> Value:
+    """Return the sum of powers over that of the norm; where these may leave the range, the sum of
+    powers of quotients.
+    """
+    axes, k = function.axes, function.power
+    total, squares = write.sum(_power(write, x, k), axes), write.sum(write("sqr", x), axes)
+    below = _power(write, squares, k // 2)
+    below = write("mul", below, write("sqrt", squares)) if k % 2 else below
+    z = write("true_div", total, below)
+    if _stays_in_range(x) and k <= MOST_OF_NARROW:
+        return z
+    extreme = _outside(write, squares, FAR // k)
+    outside, scale, _ = _coarse_scale(write, squares)
+    size = write("sqrt", _total_of_squares(write, x, squares, outside, scale, axes))
+    numbers = write("mul", x, write("switch", outside, scale, write.number(1, x)))
+    powers = write("guarded", extreme, _power(write, write("true_div", numbers, size), k))
+    # NaN for a norm of 0, also that of no elements.
+    again = write("mul", write.sum(powers, axes), write("true_div", size, size))
+    return write("switch", extreme, again, z)
+
+
+def _power(write: FormulaWriter, x: Value, k: int) -> Value:
+    """Return x^k."""
+    if k == 1:
+        return x
+    even = write("sqr", _power(write, x, k // 2))
+    return write("mul", even, x) if k % 2 else even
 
 
 def subtract_projection(

@@ -32,7 +32,13 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
-from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, SubtractProjection, UnitVector
+from symcomp.ops.nnet.unit_vector import (
+    Cosine,
+    ProjectionLength,
+    SubtractProjection,
+    UnitPowerSum,
+    UnitVector,
+)
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
@@ -53,8 +59,8 @@ AXIS_FUNCTIONS = (
 )
 LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
 AXIS_REDUCTIONS = (
-    *LOGARITHMS, LogProd, Norm, Variance, ProjectionLength, Cosine, WeightedMean, NegativeEntropy,
-    Divergence, GatherLabels,
+    *LOGARITHMS, LogProd, Norm, Variance, ProjectionLength, Cosine, UnitPowerSum, WeightedMean,
+    NegativeEntropy, Divergence, GatherLabels,
 )  # fmt: skip
 FUNCTIONS = (Reduce, *AXIS_REDUCTIONS, *AXIS_FUNCTIONS)
 # The elements of a vector at positions: a table, and an array of integers in the loop.

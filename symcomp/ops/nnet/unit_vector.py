@@ -1,14 +1,14 @@
-"""Vectors divided by their norm, products with such vectors, and the projection that is their
-derivative.
+"""Vectors divided by their norm, products with such vectors, sums of their powers, and the
+projection that is their derivative.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from symcomp.core.fields import Axes
+from symcomp.core.fields import Axes, Between
 from symcomp.core.record import record
 from symcomp.ops.nnet.softmax import AxisFunction, AxisReduction
 from symcomp.ops.reductions.functions import sum as sum_
@@ -17,6 +17,8 @@ from symcomp.ops.shapes.axes import expand_dims
 
 # At most one element of a vector of norm 1 has a square above this, also where squares are rounded.
 MOST = 0.51
+# Powers that are added up by functions of their own.
+POWERS = Between(3, 8)
 
 
 @record
@@ -52,19 +54,22 @@ class _WithUnitVector(AxisReduction):
         """Return sum x y, sum x^2 and sum y^2 of lines times powers of two, and the exponents by
         which those of y were multiplied.
         """
-        lines, exponents = [], []
-        for v in self._lines(x, y):
-            top = np.abs(v).max(axis=-1, keepdims=True, initial=0)
-            _, exponent = np.frexp(np.where(np.isfinite(top), top, 0))
-            lines.append(np.ldexp(v, -exponent))
-            exponents.append(exponent[..., 0])
-        a, b = lines
-        return *((v * w).sum(axis=-1) for v, w in ((a, b), (a, a), (b, b))), exponents[1]
+        (a, _), (b, exponent) = map(_of_unit_size, self._lines(x, y))
+        return *((v * w).sum(axis=-1) for v, w in ((a, b), (a, a), (b, b))), exponent[..., 0]
 
     def _unit(self, x: Any) -> tuple[Any, Any]:
         """Return the norm of x, its axes kept at length 1, and x over it."""
         size = expand_dims(Norm(self.axes)(x), self.axes)
         return size, x / size
+
+
+def _of_unit_size(lines: Any) -> tuple[Any, Any]:
+    """Return lines times powers of two, so that the largest number of each is about 1, and the
+    exponents by which they were multiplied.
+    """
+    top = np.abs(lines).max(axis=-1, keepdims=True, initial=0)
+    _, exponent = np.frexp(np.where(np.isfinite(top), top, 0))
+    return np.ldexp(lines, -exponent), exponent
 
 
 @record
@@ -117,6 +122,29 @@ class Cosine(_WithUnitVector):
         parts = [] if dx is None else [dx * (v - z * u) / x_size]
         parts += [] if dy is None else [dy * (u - z * v) / y_size]
         return [sum_(sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
+
+
+@record
+class UnitPowerSum(AxisReduction):
+    """z = sum_i x_i^k / (sum_i x_i^2)^(k / 2) over ``axes``, the sum of powers of the unit vector,
+    for ``power`` k, without over- or underflow; NaN where x is zero.
+    """
+
+    axes: Axes
+    power: Annotated[int, POWERS]
+
+    def perform(self, x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            lines, _ = _of_unit_size(*self._lines(x))
+            total = (lines**self.power).sum(axis=-1)
+            norm = np.sqrt(np.square(lines).sum(axis=-1))
+            return np.asarray(total / norm**self.power, x.dtype)
+
+    def _slopes(self, inputs: Any, z: Any) -> list[Any]:
+        (x,), z = inputs, expand_dims(z, self.axes)
+        size = expand_dims(Norm(self.axes)(x), self.axes)
+        u = x / size
+        return [self.power * (u ** (self.power - 1) - z * u) / size]
 
 
 @record
