@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from symcomp.core.tensor import TensorConstant, TensorType
 from symcomp.ops.control.conditions import Assert, IfElse
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_logic import and_, or_
 from symcomp.ops.elementwise.scalar_math import cast, neg
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.alloc import Alloc
@@ -25,6 +27,11 @@ from symcomp.rewrite.pattern import Match, f, operation, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import is_natural, shapes_of
 from symcomp.rewrite.views import number
+
+# Longer lists of conditions stay arrays: each condition is an array that a kernel is called with.
+MOST_CONDITIONS = 8
+# By reduction: the function of two conditions, and the condition that changes no other.
+_OF_CONDITIONS = {"all": (and_, True), "any": (or_, False)}
 
 (n,) = variables("n", dtype="integer", shape=())
 (x,) = variables("x")
@@ -252,6 +259,20 @@ def stack_of_one(node: Apply, graph: Any) -> Any:
     return shape_padleft(node.inputs[0]) if len(node.inputs) == 1 else None
 
 
+@rule(Reduce, why="a few conditions need no array, and the functions around them can be fused")
+def all_of_stack(node: Apply, graph: Any) -> Any:
+    """all([p, q]) -> p and q, any([p, q]) -> p or q, for at most eight single conditions"""
+    combine, neutral = _OF_CONDITIONS.get(node.op.reduction.name, (None, None))
+    inner = computed_by(node.inputs[0], Stack)
+    if combine is None or inner is None or not node.op.axes:
+        return None
+    conditions = inner.inputs
+    if len(conditions) > MOST_CONDITIONS or any(x.dtype != "bool" or x.ndim for x in conditions):
+        return None
+    deciding = [x for x in conditions if number(x) is None or number(x) != neutral]
+    return reduce(combine, deciding or conditions[:1])
+
+
 @rule(Assert, why="a condition known to hold needs no check")
 def assert_true(node: Apply, graph: Any) -> Any:
     """assert(x, True) -> x"""
@@ -305,7 +326,8 @@ STRUCTURE = RuleSet(
     [
         dimshuffle_chain, dimshuffle_of_elemwise, reshape_chain, bounded_length, length_of,
         shape_of, known_claim, join_of_one, join_of_join, alloc_of_filled, reduce_short_axes,
-        reduce_of_reduce, reduce_of_dimshuffle, sum_of_neg, stack_of_one, assert_true,
+        reduce_of_reduce, reduce_of_dimshuffle, sum_of_neg, stack_of_one, all_of_stack,
+        assert_true,
         ifelse_known, ifelse_drop_unused,
     ]
 )  # fmt: skip

@@ -53,7 +53,7 @@ def addresses(kernels, own_loops=True):
         others = [None] * len(some)
         if some is early and some and "-fsanitize" not in config.cflags:
             early_file = translation_unit(some, shared), file[1]
-            (addresses,) = load_all([early_file], target(early=True))
+            (addresses,) = load_all([early_file], target(early=len(early_file[0])))
             others = [_function(address) for address in addresses]
         found |= {k.name: Versions(*f) for k, *f in zip(some, functions, others, strict=True)}
     return [found[k.name] for k in kernels]

@@ -68,7 +68,7 @@ def test_damaged_entries_are_built_again(directory, monkeypatch, damage):
 
 
 def test_the_key_depends_on_all_there_is(directory, monkeypatch):
-    keys = {key_of(SOURCE), key_of(SOURCE + " "), driver.target(early=True).key_of(SOURCE)}
+    keys = {key_of(SOURCE), key_of(SOURCE + " "), driver.target(early=1).key_of(SOURCE)}
     monkeypatch.setattr(driver, "FLAGS", (*driver.FLAGS, "-g"))
     keys.add(key_of(SOURCE))
     monkeypatch.setattr(driver, "_machine", lambda: ("Linux", "x86_64", "flags : sse2"))

@@ -231,7 +231,7 @@ def refused(monkeypatch):
     load_all = driver.load_all
 
     def refusing(files, how):
-        if files and how != driver.target(early=True):
+        if files and how != driver.target(early=1):
             raise driver.CompilerError("no such option")
         return load_all(files, how)
 

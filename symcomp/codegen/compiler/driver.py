@@ -70,7 +70,9 @@ GCC_FLAGS = (
 )  # fmt: skip
 CLANG_FLAGS = ("-O2",)
 # Flags for translating long files fast; scalar functions read EARLY_CODE (``scalars.h``).
-EARLY_GCC_FLAGS, EARLY_CLANG_FLAGS = ("-Og", "-DEARLY_CODE"), ("-O0", "-DEARLY_CODE")
+EARLY_FLAGS = ("-DEARLY_CODE", "-fno-asynchronous-unwind-tables")
+# Where files are this long, what -Og optimizes takes longer than early calls save by it.
+VERY_LONG = 75_000
 COMPILERS = ("cc", "gcc", "clang")
 # A file that every complete compiler installation accepts.
 TRIAL = "int trial(void);\nint trial(void) { return 0; }\n"
@@ -145,13 +147,13 @@ class Target:
         return at in _libraries
 
 
-def target(early: bool = False) -> Target | None:
+def target(early: int = 0) -> Target | None:
     """Return the compiler, flags and directory given by ``config``.
 
     Parameters
     ----------
-    early : bool
-        For results that are there soon, but slow.
+    early : int
+        If not 0, for results that are there soon, but slow: the length of the longest file.
 
     Returns
     -------
@@ -276,17 +278,18 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 # -- inputs of the cache key
 
 
-def flags_of(compiler: str, early: bool = False) -> tuple[str, ...]:
+def flags_of(compiler: str, early: int = 0) -> tuple[str, ...]:
     """Return the flags for a compiler; those of ``config.cflags`` come last, and so take
     precedence.
     """
     return (*_own_flags(compiler, early), *shlex.split(config.cflags))
 
 
-def _own_flags(compiler: str, early: bool = False) -> tuple[str, ...]:
-    if "clang" in os.path.basename(os.path.realpath(compiler)):
-        return (*FLAGS, *(EARLY_CLANG_FLAGS if early else CLANG_FLAGS))
-    return (*FLAGS, *(EARLY_GCC_FLAGS if early else GCC_FLAGS))
+def _own_flags(compiler: str, early: int = 0) -> tuple[str, ...]:
+    is_clang = "clang" in os.path.basename(os.path.realpath(compiler))
+    if not early:
+        return (*FLAGS, *(CLANG_FLAGS if is_clang else GCC_FLAGS))
+    return (*FLAGS, "-O0" if is_clang or early >= VERY_LONG else "-Og", *EARLY_FLAGS)
 
 
 @cache

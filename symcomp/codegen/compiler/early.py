@@ -222,7 +222,9 @@ def load_codes(files: Sequence[File]) -> list[list[Code]] | None:
     if how is None:
         return None
     missing = [file for file in files if not how.has(file[0])]
-    early = driver.target(early=True) if _is_worth_it(missing) and _can_be_left(how) else None
+    longest = max((len(text) for text, _ in missing), default=0)
+    wanted = longest >= LONG and _is_worth_it(missing) and _can_be_left(how)
+    early = driver.target(early=longest) if wanted else None
     if early is None:
         addresses = driver.load_all(files, how)
         return None if addresses is None else [[*map(Code, found)] for found in addresses]
@@ -279,9 +281,8 @@ def _can_be_left(how: Target) -> bool:
 def _is_worth_it(files: Sequence[File]) -> bool:
     """Tell whether to translate files first; not with flags of the user, which may change anything.
     """
-    if not config.early_code or config.cflags or any(OF_VECTORS in text for text, _ in files):
-        return False
-    return max((len(text) for text, _ in files), default=0) >= LONG
+    plain = config.early_code and not config.cflags
+    return plain and not any(OF_VECTORS in text for text, _ in files)
 
 
 def wait() -> None:
