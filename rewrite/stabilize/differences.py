@@ -220,8 +220,8 @@ def _of_root_and_sum(s: Sum, root: Any) -> Any:
     c = s.terms[root]
     p = _product(root)
     rest = s.plus(Sum(0.0, {root: -c})).times(-1 / (c * p.coefficient))
-    if not rest.terms and not rest.constant:
-        return None
+    if not rest.terms and (not rest.constant or rest.constant < 0 and len(p.factors) == 1):
+        return None  # a root and a positive number do not cancel
     if any(e < 0 for e in p.factors.values()):
         return _of_quotient_and_one(c, p) if rest == Sum(1.0, {}) else None
     value = sum_of(rest.constant, rest.pairs(), root) if rest.terms else rest.constant

@@ -186,6 +186,29 @@ log1p_of_square = view_rule(
 
 
 @rule(
+    "mul", "true_div",
+    why="the power overflows where the quotient is 1, and parts of its derivative cancel",
+)  # fmt: skip
+def odds_share(node: Apply, graph: Any) -> Any:
+    """x^n / (a + b x^n) -> odds_share(b / a x^n) / b for numbers n > 2"""
+    p, dtype = as_product(node.outputs[0]), node.outputs[0].dtype
+    if dtype != "float64":
+        return None
+    for below, e in p.factors.items():
+        s = as_sum(below) if e < 0 and elementwise(below, "add") is not None else None
+        if s is None or s.single is None or s.constant <= 0 or s.single[1] <= 0:
+            continue
+        term, c = s.single
+        power = as_product(term)
+        ((x, n),) = power.factors.items() if len(power.factors) == 1 else ((None, 0.0),)
+        whole = power.coefficient == 1 and float(e).is_integer()
+        if whole and 2 < n <= p.factors.get(x, 0.0):
+            share = call("odds_share", scaled(c / s.constant, term))
+            return exchanged(Product(p.coefficient / c, p.factors), {x: -n, below: 1, share: 1})
+    return None
+
+
+@rule(
     "mul", "true_div", "reciprocal",
     why="the squares leave the range where the quotient does not",
 )  # fmt: skip
@@ -313,6 +336,6 @@ def exchanged(p: Product, changes: dict[Any, float]) -> Any:
 
 NORM_RULES = RuleSet(
     [
-        root_of_squares, log_of_squares, log1p_of_square, over_squares,
+        root_of_squares, log_of_squares, log1p_of_square, odds_share, over_squares,
     ]
 )  # fmt: skip

@@ -173,6 +173,12 @@ square_difference_over = view_rule(
 )
 
 
+half_tangent = view_rule(
+    "half_tangent", x / (1 + f.hypot(x, 1)), f.half_tangent(x), where=_is_double,
+    why="the derivative is a difference of nearly equal quotients where x is large",
+)  # fmt: skip
+
+
 xlogx = view_rule("xlogx", x * f.log(x), f.xlogx(x), why="x log(x) tends to 0 at 0")
 
 
@@ -334,7 +340,8 @@ def guarded(node: Apply, graph: Any) -> Any:
 
 PRODUCT_RULES = RuleSet(
     [
-        tanh, exp_over_expm1, sigmoid, sigmoid_slope, sech, softmax, square_difference_over, xlogx,
+        tanh, exp_over_expm1, sigmoid, sigmoid_slope, sech, softmax, square_difference_over,
+        half_tangent, xlogx,
         gamma_ratio, erfcx, normal_distribution, hazard, times_sign, guarded,
         product_of_exponentials, inverse_exponential, exp_times_sigmoid,
     ]

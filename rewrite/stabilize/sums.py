@@ -38,6 +38,33 @@ expm1 = view_rule(
 )
 
 
+@rule(*SUMS, why="where exp(y) is near 1 the digits of exp(y) - 1 are those of y")
+def expm1_of_factor(node: Apply, graph: Any) -> Any:
+    """x exp(y) - x -> x expm1(y) + (x - x), NaN for infinite x;   exp(x) exp(y) - exp(x) ->
+    exp(x) expm1(y), also of exponentials of sums
+    """
+    s = as_sum(node.outputs[0])
+    if len(s.terms) != 2 or s.constant:
+        return None
+    pairs = s.pairs()
+    for (one, c), (other, d) in (pairs, pairs[::-1]):
+        (whole, ys), (part, xs) = _exponents(one), _exponents(other)
+        left = [y for y in ys if not any(same(x, y) for x in xs)]
+        if len(left) != 1 or len(ys) != len(xs) + 1 or whole.factors != part.factors:
+            continue
+        if c * whole.coefficient == -d * part.coefficient:
+            product = other * call("expm1", left[0])
+            return scaled(-d, product if xs else product + (other - other))
+    return None
+
+
+def _exponents(x: Any) -> tuple[Product, list[Any]]:
+    """Return ``x`` without the exponentials that multiply it, and the exponents of these."""
+    p = as_product(x)
+    found = [f for f, _ in (*p.found(1, "exp"), *p.found(1, "exp_of_sum"))]
+    return p.without(*found), [v for f in found for v in f.owner.inputs]
+
+
 erfc = view_rule(
     "erfc", [(1 - f.erf(x), f.erfc(x)), (1 + f.erf(x), f.erfc(-x))],
     why="where erf is near 1 its complement is known better",
@@ -289,7 +316,7 @@ def _leading_sign(x: Any) -> float:
 
 SUM_RULES = RuleSet(
     [
-        expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared,
+        expm1, expm1_of_factor, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared,
         one_minus_erf_squared, one_minus_cos, compoundm1, hyperbolic, cosh_minus_one, one_plus_cosh,
         sqrt1pm1, hypot_minus, sqrt_difference, square_difference, cube_difference,
         variance_of_moments, centered_twice,

@@ -23,6 +23,12 @@ ROWS_OF_LEGS = {
     "square_contrast": lambda x, y: (x**2 - y**2) / (x**2 + y**2),
     "legs_over_square": lambda x, y: x * y**2 / (x**2 + y**2) ** 2,
 }
+OF_ONE = {
+    "half_tangent": (
+        lambda x: x / (1 + mp.sqrt(1 + x**2)), [3e-300, -1e-9, 0.3, -1.0, 12.3, 1e8, 1.7e300]
+    ),
+    "odds_share": (lambda x: x / (1 + x), [3e-300, -1e-9, 0.3, -0.999999, -1.2, 1e8, 1.7e308]),
+}
 POWERS = [(2.3e300, 0.7), (1.7e-300, 1.3), (1.0000001, 3.0), (0.3, -1.2), (1.0, 5.0), (7.0, 1e-200)]
 
 
@@ -55,6 +61,23 @@ def test_powers_less_one():
     holds()
 
 
+@pytest.mark.parametrize("name", OF_ONE)
+def test_quotients_of_one_number(name):
+    exact, points = OF_ONE[name]
+    check_values(name, exact, points, digits=700)
+
+    @FAST
+    @given(lists(*RANGES))
+    def holds(xs):
+        check_values(name, exact, xs, digits=700, claim=CLAIM_ANYWHERE)
+
+    holds()
+    x = np.array([[0.1, -0.3, 0.45], [0.8, 0.62, -0.2]])
+    function = Elemwise(ROWS[name]())
+    for a in (x, x[:, ::2], np.zeros((2, 0))):
+        check(function, a, expected=lambda v: function.perform(v), grad=a.size > 0)
+
+
 def test_limits():
     points = [(0, 0), (inf, 1), (1, inf), (nan, 1)]
     wanted = {
@@ -63,6 +86,8 @@ def test_limits():
     }  # fmt: skip
     for name, values in wanted.items():
         np.testing.assert_array_equal(values_at(name, *zip(*points, strict=True)), values)
+    np.testing.assert_array_equal(values_at("odds_share", [inf, -inf, nan, 0]), [1, 1, nan, 0])
+    np.testing.assert_array_equal(values_at("half_tangent", [inf, nan, 0]), [nan, nan, 0])
     points = [(0, 2), (0, -2), (inf, 1), (-1, 2), (nan, 1), (1, inf)]
     got = values_at("powm1", *zip(*points, strict=True))
     np.testing.assert_array_equal(got, [-1, inf, inf, nan, nan, nan])

@@ -21,6 +21,7 @@ _STABLE = (
     "logcosh", "one_minus_cos", "one_minus_cos_over_square", "x_over_expm1",
     "sqrt1p_minus_sqrt", "sqrt1pm1", "hypotm1", "log1p_square",
     "over_one_plus_square", "bell", "normal_pdf", "erf", "erfc", "own_ratio", "over_size",
+    "half_tangent", "odds_share",
 )  # fmt: skip
 _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",

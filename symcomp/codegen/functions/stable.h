@@ -174,6 +174,18 @@ INLINE REAL F(r_hypotm1)(REAL x)
     return F(r_hypot_minus)(1, x);
 }
 
+/* x / (1 + sqrt(1 + x^2)). */
+INLINE REAL F(r_half_tangent)(REAL x)
+{
+    return x / (1 + F(hypot)(x, 1));
+}
+
+/* x / (1 + x), 1 at both infinities. */
+INLINE REAL F(r_odds_share)(REAL x)
+{
+    return F(fabs)(x) == INFINITY ? 1 : x / (1 + x);
+}
+
 INLINE REAL F(r_power_of_log)(REAL x, REAL y)
 {
     int undefined = (x < 0) | ((y == 0) & ((x == 0) | (x == INFINITY))) | ((x == 1) & (F(fabs)(y) == INFINITY));

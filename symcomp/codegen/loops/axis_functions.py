@@ -55,10 +55,11 @@ Pattern = tuple[bool, ...]
 # underflow; float16 is always computed in float32.
 _WIDER: dict[Any, dict[str, str]] = {
     op: {"float16": "float32", "float32": "float64"}
-    for op in (Norm, ProjectionLength, Cosine, UnitPowerSum)
+    for op in (Norm, ProjectionLength, Cosine)
 }
 _WIDER |= {
-    op: {"float16": "float64", "float32": "float64"} for op in (*LOGARITHMS, WeightedDeviation)
+    op: {"float16": "float64", "float32": "float64"}
+    for op in (*LOGARITHMS, WeightedDeviation, UnitPowerSum)
 }
 
 

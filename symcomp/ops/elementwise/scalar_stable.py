@@ -223,6 +223,16 @@ hypotm1 = _row(
 )  # fmt: skip
 
 
+half_tangent = _row(
+    "half_tangent", "x", "x / (1 + sqrt(1 + x^2)), the tangent of half the angle of x.",
+    lambda x, z, g: g / (hypot(x, 1.0) * (1 + hypot(x, 1.0))),
+)  # fmt: skip
+odds_share = _row(
+    "odds_share", "x", "x / (1 + x), 1 where x is infinite.",
+    lambda x, z, g: g / sqr(1 + x),
+)  # fmt: skip
+
+
 leg: Any = _row(
     "leg", "x y", "x / sqrt(x^2 + y^2), 0 at the origin.",
     lambda x, y, z, g: g * sqr(leg(y, x)) / hypot(x, y),
