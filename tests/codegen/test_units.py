@@ -38,6 +38,15 @@ def test_groups_are_of_about_equal_length() -> None:
     assert units.units_of(kernels[-1:], 16) == [kernels[-1:]]
 
 
+def test_kernels_that_need_the_same_come_together() -> None:
+    for kernels in (
+        [Kernel(f"k{n}", "y" * 9000, (f"{n % 2}" * 30_000,)) for n in range(4)],
+        [Kernel(f"k{n}", "y" * 9000 + " g_psi(x)" * (n % 2), ()) for n in range(4)],
+    ):
+        found = units.units_of(kernels, 2)
+        assert {"k1", "k3"} in [{k.name for k in unit} for unit in found]
+
+
 def test_loops_that_differ_in_lengths_alone_are_written_once() -> None:
     vector, matrix = kernel("tanh"), kernel("tanh", 2)
     assert vector.name != matrix.name and vector.needs == matrix.needs

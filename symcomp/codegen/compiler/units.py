@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from symcomp.codegen import prebuilt
 from symcomp.codegen.compiler.driver import processors
 from symcomp.codegen.compiler.early import Code, load_codes
-from symcomp.codegen.printers.c_file import translation_unit
+from symcomp.codegen.printers.c_file import functions_called, translation_unit
+from symcomp.codegen.printers.c_headers import Piece
 from symcomp.codegen.printers.c_printer import Kernel
 from symcomp.core.spans import span
 
@@ -35,15 +36,33 @@ def load_kernels(kernels: Iterable[Kernel]) -> dict[str, Code]:
 
 
 def units_of(kernels: Iterable[Kernel], most: int) -> list[list[Kernel]]:
-    """Divide kernels into at most ``most`` groups; the order of the kernels does not matter."""
-    size = {k: sum(map(len, (*k.needs, k.source))) for k in kernels}
-    longest_first = sorted(size, key=lambda kernel: (-size[kernel], kernel.name))
-    length = sum(size.values())
-    count = max(1, min(most, len(longest_first), length // WORTH_A_FILE))
+    """Divide kernels into at most ``most`` groups; the order of the kernels does not matter.
+
+    A file has what several of its kernels need once, so kernels with long functions in common come
+    together: each goes where the length of the group then, and what it adds, are least together.
+    """
+    needs = {k: dict(_needs_of(k)) for k in kernels}
+    size = {k: len(k.source) + sum(map(len, k.needs)) for k in needs}
+    longest_first = sorted(size, key=lambda k: (-len(k.source) - sum(needs[k].values()), k.name))
+    count = max(1, min(most, len(longest_first), sum(size.values()) // WORTH_A_FILE))
     units: list[list[Kernel]] = [[] for _ in range(count)]
+    there: list[set[str | Piece]] = [set() for _ in range(count)]
     lengths = [0] * count
     for kernel in longest_first:
-        shortest = lengths.index(min(lengths))
-        units[shortest].append(kernel)
-        lengths[shortest] += size[kernel]
+        added = [
+            len(kernel.source) + sum(n for need, n in needs[kernel].items() if need not in has)
+            for has in there
+        ]
+        best = min(range(count), key=lambda unit: lengths[unit] + 2 * added[unit])
+        units[best].append(kernel)
+        there[best] |= needs[kernel].keys()
+        lengths[best] += added[best]
     return units
+
+
+def _needs_of(kernel: Kernel) -> Iterator[tuple[str | Piece, int]]:
+    """Yield what the file of a kernel has beside its source, with the lengths."""
+    for text in kernel.needs:
+        yield text, len(text)
+    for piece in functions_called(kernel):
+        yield piece, len(piece.text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 
 from symcomp.codegen.functions.c_library import c_library
-from symcomp.codegen.printers.c_headers import Header, Headers, header, words_of
+from symcomp.codegen.printers.c_headers import Header, Headers, Piece, header, words_of
 from symcomp.codegen.printers.c_printer import Kernel
 from symcomp.lazy import lazy_module
 
@@ -83,8 +83,12 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
 
 def calls_vectors(kernel: Kernel) -> bool:
     """Tell whether a kernel calls functions with versions for vectors, whose rounding differs."""
-    needed = _headers_of_files("shared").pieces(words_of(*kernel.needs, kernel.source))
-    return any(piece.header.name == _VECTORS for piece in needed)
+    return any(piece.header.name == _VECTORS for piece in functions_called(kernel))
+
+
+def functions_called(kernel: Kernel) -> set[Piece]:
+    """Return the pieces of headers that a kernel needs, loops around bodies apart."""
+    return _headers_of_files("shared").pieces(words_of(*kernel.needs, kernel.source))
 
 
 @cache
