@@ -24,6 +24,11 @@ _flags = os.environ.get("SYMCOMP_FLAGS", "")
 _added = [f"{name}={value}" for name, value in DEFAULTS.items() if f"{name}=" not in _flags]
 os.environ["SYMCOMP_FLAGS"] = ",".join(filter(None, [_flags, *_added]))
 
+# Before NumPy is imported. Processes that run side by side leave no processor to the threads of
+# BLAS, which wait for one another without pause: a third of the time of decompositions.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A shell that starts them in the background has them ignore Ctrl-C, which some tests press.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

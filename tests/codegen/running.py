@@ -35,7 +35,7 @@ class Versions(NamedTuple):
         return self.optimized(*arguments)
 
 
-def addresses(kernels, own_loops=True):
+def addresses(kernels, own_loops=False):
     """Compile kernels in two calls: the ones with early code together; return their functions.
 
     Optimized files have the loops around bodies in them, if wanted; early ones call the installed
