@@ -20,7 +20,7 @@ def load(name):
 
 def test_digits_are_learned(tmp_path):
     pytest.importorskip("sklearn")
-    errors = load("train_digits").main(["--output", str(tmp_path)])
+    errors = load("train_digits").main(["--output", str(tmp_path), "--epochs", "20"])
     assert errors["network"] <= 0.03
     assert errors["logistic regression"] <= 0.06
     for name in ("digits_learning.png", "digits_weights.png"):
