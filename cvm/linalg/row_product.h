@@ -100,14 +100,18 @@ TARGET ALWAYS_INLINE void NAME(sums_ahead)(const int count, int64_t k, const T *
         break;
 
 /* z <- beta c + alpha x W for a matrix of more columns than MOST vectors that is not in the cache. Where
-   all rows are aligned alike, vectors begin at aligned addresses, the first one before column 0. Each
-   result is one sum over the rows, so it depends neither on the address nor on the order of panels. */
+   all rows are aligned alike, panels begin with cache lines (vectors, where rows are not of whole lines),
+   the first one before column 0. Each result is one sum over the rows, so it depends neither on the
+   address nor on the order of panels. */
 TARGET static void NAME(row_times_ahead)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
                                        const T *w, int64_t ld, T beta, const T *c, T *z)
 {
-    const int64_t skipped = ld % WIDTH ? 0 : (int64_t)((uintptr_t)w / sizeof(T) % WIDTH);
+    const int64_t in_line = CACHE_LINE / sizeof(T);
+    const int64_t unit = ld % in_line ? ld % WIDTH ? 1 : WIDTH : in_line;
+    const int64_t per_line = unit == in_line ? in_line / WIDTH : 1;
+    const int64_t skipped = (int64_t)((uintptr_t)w / sizeof(T)) % unit;
     const int64_t all = skipped + m, vectors = (all + WIDTH - 1) / WIDTH;
-    const int64_t panels = (vectors + MOST - 1) / MOST;
+    const int64_t lines = (vectors + per_line - 1) / per_line, panels = (vectors + MOST - 1) / MOST;
     const int is_backwards = turn_around(w);
     T sums[MOST * WIDTH];
     w -= skipped;
@@ -115,16 +119,18 @@ TARGET static void NAME(row_times_ahead)(int64_t k, int64_t m, T alpha, const T 
     z -= skipped;
     for (int64_t i = 0; i < panels; i++) {
         const int64_t panel = is_backwards ? panels - 1 - i : i;
-        const int64_t begin = panel * vectors / panels, end = (panel + 1) * vectors / panels;
+        const int64_t begin = panel > 0 ? panel * lines / panels * per_line : skipped / WIDTH;
+        const int64_t last_end = (panel + 1) * lines / panels * per_line;
+        const int64_t end = last_end < vectors ? last_end : vectors;
         const int64_t stop = end < vectors ? end * WIDTH : all;
-        const MASK first = MASK_FROM(panel > 0 ? 0 : skipped);
+        const MASK first = MASK_FROM(panel > 0 ? 0 : skipped % WIDTH);
         const MASK last = MASK_OF(stop - (end - 1) * WIDTH);
         switch (end - begin) {
 #if MOST > 12
             CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21)
             CASE(22) CASE(23) CASE(24) CASE(25) CASE(26) CASE(27) CASE(28)
 #else
-            CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
+            CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 #endif
         }
         for (int64_t j = panel > 0 ? begin * WIDTH : skipped; j < stop; j++) {

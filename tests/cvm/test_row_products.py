@@ -76,3 +76,22 @@ def test_not_a_number_stays():
     row[3] = 0
     for found in f(row, matrix):
         assert np.isnan(found[[2, 30]]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("beyond", [0, 1, 2, 4, 6, 8, 11, 16, 25, 48, 112])
+def test_matrices_beyond_the_cache(dtype, beyond):
+    """Neither where rows begin in cache lines nor which columns come first changes results."""
+    with config.change_flags(linker="cvm"):
+        x, w = T.tensor(dtype, shape=(None,)), T.tensor(dtype, shape=(None, None))
+        f = symcomp.function([x, w], T.dot(x, w))
+    m = 512 + beyond  # more than a panel of the widest vectors
+    k = 2**19 // (m * np.dtype(dtype).itemsize)
+    row, matrix = RNG.integers(-9, 9, k).astype(dtype), RNG.integers(-9, 9, (k, m)).astype(dtype)
+    wanted = row.astype("int64") @ matrix.astype("int64")
+    for further in (0, 3, -m % 16):
+        wide = np.zeros((k, m + 32 + further), dtype)
+        for begin in range(16):
+            wide[:, begin : begin + m] = matrix
+            for _ in range(2):
+                np.testing.assert_array_equal(f(row, wide[:, begin : begin + m]), wanted)
