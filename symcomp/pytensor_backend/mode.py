@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytensor
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import (
     Mode,
     optdb,
@@ -14,6 +15,7 @@ from pytensor.compile.mode import (
 )
 from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+from pytensor.tensor.basic import ExtractDiag
 
 from symcomp.compile.c_function import CFunction
 from symcomp.compile.callable import Function
@@ -29,6 +31,11 @@ EXCLUDED = (
     "psd_solve_to_chol_solve",
     "reuse_decomposition_multiple_solves",
 )
+
+
+#: A rewrite that passes over the whole graph twice whenever something has changed, in search of
+#: diagonals; its other parts are rewrites by themselves, too.
+OF_DIAGONALS = "extract_diag_lift_pass"
 
 
 class Uninterrupted(GraphRewriter):
@@ -47,7 +54,17 @@ class Uninterrupted(GraphRewriter):
     @without_garbage_collection
     def apply(self, fgraph: Any) -> None:
         """Apply the rewrites to a graph."""
-        optdb.query(self.query).rewrite(fgraph)
+        query = self.query if _has_diagonals(fgraph) else self.query.excluding(OF_DIAGONALS)
+        optdb.query(query).rewrite(fgraph)
+
+
+def _has_diagonals(fgraph: Any) -> bool:
+    """Tell whether a diagonal is taken in a graph, or in one that may be written into it."""
+    ops = [node.op for node in fgraph.apply_nodes]
+    return any(
+        isinstance(op, ExtractDiag) or (isinstance(op, OpFromGraph) and _has_diagonals(op.fgraph))
+        for op in ops
+    )
 
 
 class Query(RewriteDatabaseQuery):

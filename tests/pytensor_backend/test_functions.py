@@ -15,6 +15,7 @@ import pytest
 pytensor = pytest.importorskip("pytensor")
 
 import pytensor.tensor as pt  # noqa: E402
+from pytensor.compile.builders import OpFromGraph  # noqa: E402
 from pytensor.compile.io import In, Out  # noqa: E402
 from pytensor.compile.mode import Mode, get_mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
@@ -75,6 +76,17 @@ def test_rewrites_are_left_out_of_graphs_in_graphs(caplog):
     z = function([x], pt.exp(x) / pt.exp(x).sum())(np.zeros(4))
     np.testing.assert_array_equal(z, np.full(4, 0.25))
     assert not caplog.records
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_functions_of_diagonals_are_computed_for_these_alone(within):
+    a, rng = pt.dmatrix("a"), np.random.default_rng(1)
+    z = pt.diagonal(pt.exp(a))
+    f = function([a], OpFromGraph([a], [z], inline=True)(a) if within else z)
+    value = rng.normal(size=(4, 4))
+    np.testing.assert_allclose(f(value), np.exp(np.diagonal(value)), rtol=1e-15)
+    nodes = backend.function_of(f).maker.fgraph.toposort()
+    assert [node.outputs[0].ndim for node in nodes if "exp" in str(node.op)] == [1]
 
 
 @contextmanager
