@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from symcomp.core.node import Apply
@@ -43,16 +43,11 @@ def power_sum_over_norm(node: Apply, graph: Any) -> Any:
     p = as_product(node.outputs[0])
     if node.outputs[0].dtype not in DTYPES:
         return None
-    for below, e in p.factors.items():
-        norm = _norm_below(below) if e < 0 and float(e).is_integer() else None
-        if norm is None:
-            continue
-        source, views = through_views(norm)
-        (x,), op = source.owner.inputs, source.owner.op
+    for below, e, norm, x, axes, views in _norms_below(p):
         for above, n in p.factors.items():
             if n <= 0 or not float(n).is_integer():
                 continue
-            if (found := _power_sum(above, x, op.axes, views)) is None:
+            if (found := _power_sum(above, x, axes, views)) is None:
                 continue
             c, k, powers = found
             changes = {above: -n, powers: n, norm: k * n}
@@ -156,17 +151,12 @@ def product_over_norm(node: Apply, graph: Any) -> Any:
     p = as_product(node.outputs[0])
     if node.outputs[0].dtype not in DTYPES:
         return None
-    for below, e in p.factors.items():
-        norm = _norm_below(below) if e < 0 and float(e).is_integer() else None
-        if norm is None:
-            continue
-        source, views = through_views(norm)
-        (x,), op = source.owner.inputs, source.owner.op
+    for below, e, norm, x, axes, views in _norms_below(p):
         for above, power in p.factors.items():
             k = min(power, -e if norm is below else -2 * e)
             if k <= 0 or not float(k).is_integer():
                 continue
-            if (found := _over_norm(above, x, op.axes, views)) is None:
+            if (found := _over_norm(above, x, axes, views)) is None:
                 continue
             c, quotient = found
             changes = {above: -k, quotient: k}
@@ -197,12 +187,20 @@ def unit_vector(node: Apply, graph: Any) -> Any:
     return None
 
 
-def _norm_below(x: Any) -> Any:
-    """Return ``x`` if it is a norm, its root if it is a sum of squares over axes, else None."""
-    source = through_views(x)[0]
-    if computed_by(source, Norm) is not None:
-        return x
-    return norm_of_squares(x)
+def _norms_below(
+    p: Product,
+) -> Iterator[tuple[Any, float, Any, Any, tuple[int, ...], Sequence[Apply]]]:
+    """Yield the factors with whole negative powers that are a norm or a sum of squares over axes:
+    the factor, its power, the norm, and its vector, axes and views.
+    """
+    for below, e in p.factors.items():
+        if e >= 0 or not float(e).is_integer():
+            continue
+        is_norm = computed_by(through_views(below)[0], Norm) is not None
+        norm = below if is_norm else norm_of_squares(below)
+        if norm is not None:
+            source, views = through_views(norm)
+            yield below, e, norm, source.owner.inputs[0], source.owner.op.axes, views
 
 
 def _over_norm(
