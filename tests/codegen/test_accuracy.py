@@ -110,6 +110,26 @@ def test_within_units_in_the_last_place(name, dtype):
         assert error <= (3 if name in THREE else ULPS), (argument, result, float(exact))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_hypotenuses(dtype):
+    """At all scales, also subnormal ones; infinities, zeros and NaN are those of NumPy."""
+    rng, limits = np.random.default_rng(14), np.finfo(dtype)
+    scales = np.exp(rng.uniform(np.log(limits.tiny) - 10, np.log(limits.max) - 3, 2000))
+    with np.errstate(under="ignore"):
+        x = (rng.uniform(1, 2, 2000) * scales).astype(dtype)
+        y = (rng.normal(size=2000) * 10.0 ** rng.uniform(-4, 0, 2000) * scales).astype(dtype)
+    formula = one_step(ROWS["hypot"](), (dtype, dtype))
+    (got,) = compute(formula, x, y)
+    for a, b, z in zip(x, y, got, strict=True):
+        exact = mpmath.sqrt(mpmath.mpf(float(a)) ** 2 + mpmath.mpf(float(b)) ** 2)
+        unit = np.spacing(np.dtype(dtype).type(float(exact)))
+        assert abs(mpmath.mpf(float(z)) - exact) <= ULPS * mpmath.mpf(float(unit)), (a, b, z)
+    ends = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, limits.smallest_subnormal, limits.max])
+    x, y = (v.ravel().astype(dtype) for v in np.meshgrid(ends, ends))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(compute(formula, x, y)[0], np.hypot(x, y))
+
+
 def test_sigmoid_of_many_floats():
     """Numbers in a range where the rounding errors of the steps add up."""
     x = -np.linspace(0, 20, 2_000_001).astype("float32")

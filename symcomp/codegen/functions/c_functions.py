@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("loop", f"{function}(x)") for name, function in _LIBRARY.items()},
     **{name: ("result", f"m_{name}{{s}}(x)") for name in _TRIGONOMETRIC},
     "arctan2": ("loop", "atan2{s}(x, y)"),
-    "hypot": ("loop", "hypot{s}(x, y)"),
+    "hypot": ("loop", "m_hypot{s}(x, y)"),
     **{name: ("result", f"r_{name}{{s}}(x)") for name in _STABLE},
     **{name: ("result", f"r_{name}{{s}}(x, y)") for name in _STABLE_OF_TWO},
     **{name: ("result", f"r_{name}{{s}}(x, y, w)") for name in _PRODUCTS},

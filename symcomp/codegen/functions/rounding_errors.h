@@ -26,7 +26,11 @@ INLINE REAL F(high_half)(REAL x)
 /* The rounding error of a b = p (Dekker, 1971), 0 where that is not finite. */
 INLINE REAL F(product_error)(REAL a, REAL b, REAL p)
 {
+#if defined(__FMA__) || defined(__CUDACC__)
+    REAL e = F(__builtin_fma)(a, b, -p);
+#else
     REAL a1 = F(high_half)(a), b1 = F(high_half)(b), a2 = a - a1, b2 = b - b1;
     REAL e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
+#endif
     return F(fabs)(e) < INFINITY ? e : 0;
 }

@@ -25,8 +25,8 @@ _OF_GAMMA = ("d", "e", "g", "p", "w")
 FUNCTIONS = (
     Header("functions/scalars.h", always=True),
     Header("functions/philox.h", asked_by=("philox",)),
-    Header("functions/elementary.h"),
     *(Header("functions/rounding_errors.h", kind) for kind in _KINDS),
+    Header("functions/elementary.h"),
     Header("tables of angles", print=lambda: _angles.angle_tables()),
     Header("functions/angles.h", tables=("tables of angles",)),
     *(
