@@ -88,6 +88,17 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "1 / sqrt(x) - 1 / sqrt(y)": (
         "root_difference", lambda x, y: 1 / T.sqrt(abs(x)) - 1 / T.sqrt(abs(y))
     ),
+    "sqrt(x**2 + y**2)": ("root_of_squares", lambda x, y: T.sqrt(x**2 + y**2)),
+    "sqrt(x**2 + y**2) / x": (
+        "root_of_squares:hypot_over", lambda x, y: T.sqrt(x**2 + y**2) / x
+    ),
+    "x**2 * y**2 / (x**2 + y**2)": (
+        "over_squares:height", lambda x, y: x**2 * y**2 / (x**2 + y**2)
+    ),
+    "1 - x**2 / (1 + x**2)": (
+        "over_squares:one_minus_leg_squared", lambda x, y: 1 - x**2 / (1 + x**2)
+    ),
+    "1 / (1 / x + 1 / y)": ("parallel", lambda x, y: 1 / (1 / x + 1 / y)),
     "exp(x - y)": ("exponential_of_sum", lambda x, y: T.exp(x - y)),
     "tanh(x) / x": ("over_argument", lambda x, y: T.tanh(x) / x),
     "y / exp(x)": ("product_with_exponential", lambda x, y: y / T.exp(x)),

@@ -24,17 +24,21 @@ from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.norms import is_count
+from symcomp.rewrite.stabilize.rational import factored
 from symcomp.rewrite.views import (
+    Product,
     as_product,
     as_sum,
     call,
     is_power_of_two,
     number,
+    powered,
+    product_of,
     scaled,
 )
 
 # Longer products are not changed.
-MOST_FACTORS = 8
+MOST_FACTORS = 12
 # Constants between this and its inverse are multiplied at the end.
 LARGE = 2.0**60
 # The functions that a product is made of.
@@ -89,8 +93,11 @@ class Factors:
         return [(x, 1) for x in inputs]
 
     def _is_open(self, x: Any) -> bool:
-        """Tell whether ``x`` is read as a part of the product; a square is two factors."""
-        return self._is_whole(x) and x not in self._squared
+        """Tell whether ``x`` is read as a part of the product; a square is two factors, the square
+        of a square four.
+        """
+        whole = x not in self._squared or elementwise(x, "sqr") is not None
+        return whole and self._is_whole(x)
 
     @property
     def of_one_shape(self) -> bool:
@@ -157,6 +164,23 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     if found is None:
         return None
     return factors.filled(scaled(factors.number, found))
+
+
+@rule(
+    "mul", "true_div", "reciprocal", needs_in_view=["add", "sub"], from_above=True,
+    why="the terms may leave the range or cancel in part where their quotient does not",
+)  # fmt: skip
+def common_factor(node: Apply, graph: Any) -> Any:
+    """y / (x^2 + x) -> y / (x (x + 1))"""
+    p = as_product(node.outputs[0])
+    if node.outputs[0].dtype != "float64" or node.op.inplace:
+        return None
+    for f, e in p.factors.items():
+        if e < 0 and float(e).is_integer() and (parts := factored(f)) is not None:
+            common, rest = parts
+            whole = product_of(Product(1.0, common), [rest])
+            return p.without(f).times() / powered(whole, -e)
+    return None
 
 
 @rule(
@@ -336,7 +360,7 @@ def unit_vector_over_count(node: Apply, graph: Any) -> Any:
 
 EXTREMES = RuleSet(
     [
-        known_difference, product_with_exponential, product_in_range, root_in_range,
+        known_difference, common_factor, product_with_exponential, product_in_range, root_in_range,
         exponential_of_square, exponential_of_sum, unit_vector_over_count,
     ],
     ["extremes"],

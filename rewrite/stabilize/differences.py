@@ -27,6 +27,7 @@ from symcomp.rewrite.views import (
     as_product,
     as_sum,
     call,
+    number,
     product_of,
     scaled,
     sum_of,
@@ -176,6 +177,22 @@ def _has_root(x: Any) -> bool:
     return any(not float(e).is_integer() or elementwise(g, "hypot") for g, e in factors.items())
 
 
+def _without_numbers(p: Product, fills: dict[Any, Any]) -> Product:
+    """Return the product with shapes that are filled with 1 in place of other numbers, which are
+    part of the coefficient; ``fills`` collects these by what gives the shape.
+    """
+    for g, e in p.factors.items():
+        filled = elementwise(g, "second")
+        value = None if filled is None else number(filled.inputs[1])
+        if filled is None or not value or not float(e).is_integer():
+            continue
+        model, rest = filled.inputs[0], p.without(g)
+        ones = g if value == 1 else call("second", model, filled.inputs[1] / value)
+        one = fills.setdefault(model, ones)
+        p = Product(rest.coefficient * value**e, {**rest.factors, one: e})
+    return p
+
+
 def _product(x: Any) -> Product:
     """Read ``x`` as a product; leg(x, y) as x / hypot(x, y)."""
     p = as_product(x)
@@ -192,7 +209,8 @@ def _product(x: Any) -> Product:
 def _of_two_products(one: tuple[Any, float], other: tuple[Any, float]) -> Any:
     """Rewrite c p - c q, where common factors and divisors are taken out first."""
     (a, c), (b, d) = one, other
-    first, second = _product(a), _product(b)
+    fills: dict[Any, Any] = {}
+    first, second = (_without_numbers(_product(t), fills) for t in (a, b))
     c, d = c * first.coefficient, d * second.coefficient
     if c != -d or c == 0:
         return None
@@ -212,7 +230,14 @@ def _of_two_products(one: tuple[Any, float], other: tuple[Any, float]) -> Any:
         difference = call("sqrt_difference", *(x for part in parts for x in part))
         difference = Product(c, common).times(difference)
         return call("known_difference", scaled(one[1], a), scaled(-other[1], b), difference)
-    return None if found is None else Product(c, common).times(found)
+    if found is None or not common:
+        return None if found is None else scaled(c, found)
+    gap = elementwise(found, "by_squares")
+    if gap is not None and all(e == 0.5 for part in parts for e in part.values()):
+        # Terms of the derivative of roots have one sign.
+        p, q, w = gap.inputs
+        return Product(c, {**common, p + q: -1.0}).times(w)
+    return Product(c, common).times(found)
 
 
 def _of_root_and_sum(s: Sum, root: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.views import (
     LONGEST,
+    PRODUCTS,
     Product,
     as_product,
     as_sum,
@@ -59,6 +61,9 @@ def root_of_sum(x: Any) -> Any:
         sides.append(np.asarray(math.sqrt(s.constant), x.dtype))
     if len(sides) == 1:
         return call("abs", sides[0])
+    for x, y in permutations(sides, 2) if not s.constant else ():
+        if square_root(y) is x:  # x^2 + x^4
+            return call("abs", x) * call("hypot", x, 1.0)
     found = sides[0]
     for side in sides[1:]:
         found = call("hypot", found, side)
@@ -185,6 +190,53 @@ log1p_of_square = view_rule(
 )  # fmt: skip
 
 
+@rule("log1p", needs=["sqr", "true_div"], why="the quotient may overflow")
+def log1p_of_squared_ratio(node: Apply, graph: Any) -> Any:
+    """log1p(x^2 / y^2) -> log1p_square_ratio(x, y)"""
+    p = as_product(node.inputs[0])
+    sides = {e: g for g, e in p.factors.items()}
+    if p.coefficient != 1 or len(p.factors) != 2 or set(sides) != {2.0, -2.0}:
+        return None
+    if any(g.dtype != "float64" for g in (*p.factors, node.outputs[0])):
+        return None
+    return call("log1p_square_ratio", sides[2.0], sides[-2.0])
+
+
+@rule(
+    *PRODUCTS, needs_in_view=["hypot"],
+    why="the derivative by x is a difference of nearly equal numbers where x is large",
+)  # fmt: skip
+def hypot_over(node: Apply, graph: Any) -> Any:
+    """hypot(x, y) / x -> hypot_over(x, y), also powers of both"""
+    p = as_product(node.outputs[0])
+    if node.outputs[0].dtype != "float64":
+        return None
+    for factor, e in p.factors.items():
+        sides = factor.owner.inputs if elementwise(factor, "hypot") else ()
+        for x, y in permutations(sides, 2):
+            k = min(e, -p.factors.get(x, 0.0))
+            if k >= 1 and float(k).is_integer() and x is not y:
+                return exchanged(p, {factor: -k, x: k, call("hypot_over", x, y): k})
+    return None
+
+
+@rule(
+    *PRODUCTS, needs_in_view=["leg"],
+    why="the derivative by y is a difference of nearly equal numbers where y is large",
+)  # fmt: skip
+def height(node: Apply, graph: Any) -> Any:
+    """y leg(x, y) -> height(x, y), also powers of both"""
+    p = as_product(node.outputs[0])
+    if node.outputs[0].dtype != "float64":
+        return None
+    for factor, e in p.factors.items():
+        x, y = factor.owner.inputs if elementwise(factor, "leg") else (None, None)
+        k = min(e, p.factors.get(y, 0.0))
+        if k >= 1 and float(k).is_integer():
+            return exchanged(p, {factor: -k, y: -k, call("height", x, y): k})
+    return None
+
+
 @rule(
     "mul", "true_div",
     why="the power overflows where the quotient is 1, and parts of its derivative cancel",
@@ -215,7 +267,8 @@ def odds_share(node: Apply, graph: Any) -> Any:
 def over_squares(node: Apply, graph: Any) -> Any:
     """x / (x^2 + y^2) -> over_squares(x, y);   x y / (x^2 + y^2) -> product_of_legs(x, y);
     x / (1 + x^2) -> over_one_plus_square(x);   x / hypot(x, y) -> leg(x, y);
-    (x^2 - y^2) / (x^2 + y^2) -> square_contrast(x, y)
+    (x^2 - y^2) / (x^2 + y^2) -> square_contrast(x, y);   x^3 / hypot(x^2, y) -> leg(|x|, y / x) x;
+    x / (1 + x^4) -> x / hypot(x^2, 1)^2
     """
     p, dtype = as_product(node.outputs[0]), node.outputs[0].dtype
     if dtype not in DTYPES:
@@ -227,21 +280,41 @@ def over_squares(node: Apply, graph: Any) -> Any:
             continue
         legs = _legs(factor)
         for x in legs:
-            if p.factors.get(x, 0) > 0:
+            if _power_in(p, x) > 0:
                 root = factor if len(legs) == 2 else _with_leg(x, legs)
                 return _over_root(p.without(factor), x, root, -e)
         root, bases = _squares_below(factor)
         if (found := _over_two_squares(p, factor, e)) is not None:
             return found
         for x in bases:
-            if root is not None and p.factors.get(x, 0) > 0:
-                if root is x and p.factors[x] > 1:
+            if root is not None and (k := _power_in(p, x)) > 0:
+                if root is x and k > 1:
                     root = call("hypot", x, 1.0)
                 if root is x:  # 1 + x^2
                     part = call("over_one_plus_square", x)
-                    return exchanged(p, {x: -1, factor: 1, part: 1})
+                    return exchanged(p, {**_powers(x, -1, p), factor: 1, part: 1})
                 return _over_root(p.without(factor), x, root, -2 * e)
+        if root is not None and any(root is x for x in bases) and len(p.factors) > 1:
+            if as_product(root).factors.get(root) != 1:  # 1 + x^4
+                return exchanged(p, {factor: -e, call("hypot", root, 1.0): 2 * e})
     return None
+
+
+def _power_in(p: Product, x: Any) -> float:
+    """Return the highest power of ``x``, which may be a product, that is part of a product."""
+    parts = _powers(x, 1, p)
+    return min(p.factors.get(g, 0.0) // k for g, k in parts.items()) if parts else 0.0
+
+
+def _powers(x: Any, n: float, p: Product) -> dict[Any, float]:
+    """Return the factors of x^n with their powers, as far as ``x`` itself is no factor of p; none
+    for multiples, quotients and roots.
+    """
+    q = as_product(x)
+    if x in p.factors or q.coefficient != 1 or not q.factors:
+        return {x: n}
+    whole = all(k > 0 and float(k).is_integer() for k in q.factors.values())
+    return {g: n * k for g, k in q.factors.items()} if whole else {}
 
 
 def _legs(x: Any) -> list[Any]:
@@ -321,9 +394,11 @@ def _over_root(p: Product, x: Any, root: Any, n: float) -> Any:
     part = x / root
     if legs is not None and any(v is x for v in legs.inputs):
         (other,) = [v for v in legs.inputs if v is not x] or [x]
-        part = call("leg", x, other)
-    k = min(p.factors[x], n)
-    return exchanged(p, {x: -k, root: k - n, part: k})
+        base = square_root(x) if x not in p.factors else None
+        sides = (x, other) if base is None else (call("abs", base), other / base)
+        part = call("leg", *sides)  # a square may overflow
+    k = min(_power_in(p, x), n)
+    return exchanged(p, {**_powers(x, -k, p), root: k - n, part: k})
 
 
 def exchanged(p: Product, changes: dict[Any, float]) -> Any:
@@ -336,6 +411,7 @@ def exchanged(p: Product, changes: dict[Any, float]) -> Any:
 
 NORM_RULES = RuleSet(
     [
-        root_of_squares, log_of_squares, log1p_of_square, odds_share, over_squares,
+        root_of_squares, log_of_squares, log1p_of_squared_ratio, log1p_of_square, hypot_over,
+        height, odds_share, over_squares,
     ]
 )  # fmt: skip

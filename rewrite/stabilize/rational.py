@@ -17,7 +17,9 @@ from symcomp.rewrite.views import (
     as_product,
     as_sum,
     call,
+    is_power_of_two,
     number,
+    powered,
     product_of,
     scaled,
     sum_of,
@@ -47,8 +49,42 @@ class Fraction:
             if filled is not None and number(filled.inputs[1]):
                 self.coefficient *= (number(filled.inputs[1]) or 1.0) ** e
                 self.fills.append(filled.inputs[0])
+            elif elementwise(f, "parallel") is not None:
+                x, y = f.owner.inputs
+                n = int(e)
+                self._multiply({x: n, y: n, x + y: -n})
+            elif e < 0 and (parts := factored(f)) is not None:
+                common, rest = parts
+                self._multiply({g: int(k * e) for g, k in common.items()} | {rest: int(e)})
             elif elementwise(f, "own_ratio") is None:  # views drop cancelled factors
-                (self.above if e > 0 else self.below)[f] = int(abs(e))
+                self._multiply({f: int(e)})
+
+    def _multiply(self, factors: dict[Any, int]) -> None:
+        for f, e in factors.items():
+            (self.above if e > 0 else self.below)[f] += abs(e)
+
+
+def factored(x: Any) -> tuple[dict[Any, float], Any] | None:
+    """Return the factors that all terms of a sum have, with whole powers, and the sum without
+    them; None if there are none.
+    """
+    s = as_sum(x) if elementwise(x, "add", "sub") is not None else None
+    if s is None or s.constant or len(s.terms) < 2:
+        return None
+    terms = [(as_product(t), c) for t, c in s.pairs()]
+    least = {g: min(p.factors.get(g, 0.0) for p, _ in terms) for g in terms[0][0].factors}
+    common = {g: k for g, k in least.items() if k > 0 and float(k).is_integer()}
+    if not common:
+        return None
+    constant, left = 0.0, []
+    for p, c in terms:
+        powers = {g: k - common.get(g, 0.0) for g, k in p.factors.items()}
+        part = product_of(Product(p.coefficient, {g: k for g, k in powers.items() if k}))
+        if isinstance(part, Variable):
+            left.append((part, c))
+        else:
+            constant += c * part
+    return common, sum_of(constant, left, x)
 
 
 @rule("add", "sub", why="over one denominator equal terms cancel exactly, without rounding")
@@ -120,8 +156,10 @@ def _divides(x: Any) -> bool:
 
 def _is_quotient(x: Any) -> bool:
     """Tell whether ``x`` is computed by a division, by something else than a number."""
-    node = elementwise(x, "true_div", "reciprocal")
-    return node is not None and number(node.inputs[-1]) is None
+    node = elementwise(x, "true_div", "reciprocal", "parallel")
+    if node is None:
+        return False
+    return node.op.scalar.name == "parallel" or number(node.inputs[-1]) is None
 
 
 def _fractions(s: Sum) -> list[Fraction] | None:
@@ -293,4 +331,71 @@ def _multiplied_by(fractions: list[Fraction], below: Counter[Any], like: Any) ->
     return sum_of(constant, terms, like)
 
 
-RATIONAL_RULES = RuleSet([rational_difference, sum_of_quotients])
+@rule(
+    "true_div", needs_in_view=["add", "sub"],
+    why="terms of a sum over their factors cancel, as in forward derivatives",
+)  # fmt: skip
+def cancelling_numerator(node: Apply, graph: Any) -> Any:
+    """(y (x + 1) + y (x - 1)) / ((x + 1) (x - 1)) -> 2 y x / ((x + 1) (x - 1))"""
+    out = node.outputs[0]
+    p = as_product(out)
+    if not dtypes.is_float(out.dtype):
+        return None
+    for f, e in p.factors.items():
+        s = as_sum(f) if e == 1 and elementwise(f, "add", "sub") is not None else None
+        if s is None or s.constant or len(s.terms) != 2:
+            continue
+        products = [(as_product(t), c) for t, c in s.pairs()]
+        if not all(any(p.factors.get(g, 0.0) < 0 for g in q.factors) for q, _ in products):
+            continue
+        parts = [_numerator(q, c) for q, c in products]
+        if parts[0] is None or parts[1] is None:
+            continue
+        both = [(m, parts[0].get(m, 0.0) + parts[1].get(m, 0.0)) for m in {**parts[0], **parts[1]}]
+        left = [(m, c) for m, c in both if c]
+        if len(left) == 1 and len(both) > 1 and left[0][0]:
+            return p.without(f).times(scaled(left[0][1], term(*left[0])[0]))
+    return None
+
+
+def _numerator(p: Product, c: float) -> Polynomial | None:
+    """Return c times a product of whole powers above 0, multiplied out; None for others."""
+    if any(e < 0 or not float(e).is_integer() or e > HIGHEST_POWER for e in p.factors.values()):
+        return None
+    factors = [polynomial(g) for g, e in p.factors.items() for _ in range(int(e))]
+    return multiplied_out(c * p.coefficient, factors)
+
+
+@rule(
+    "mul", "true_div", "reciprocal", needs_in_view=["add"],
+    why="the sum of inverses cancels in part, and is 1 / 0 where the whole is 0",
+)  # fmt: skip
+def parallel(node: Apply, graph: Any) -> Any:
+    """1 / (1/x + 1/y) -> parallel(x, y);   1 / (a + b/x) -> parallel(1/a, x / b) for powers of two
+    """
+    p = as_product(node.outputs[0])
+    if node.outputs[0].dtype != "float64":
+        return None
+    for f, e in p.factors.items():
+        if e > 0 or not float(e).is_integer() or elementwise(f, "add") is None:
+            continue
+        s = as_sum(f)
+        sides = [_inverse(t, c) for t, c in s.pairs()]
+        if s.constant:
+            sides.append(1 / s.constant if is_power_of_two(s.constant) else None)
+        if len(sides) == 2 and sides[0] is not None and sides[1] is not None:
+            return p.without(f).times(powered(call("parallel", *sides), -e))
+    return None
+
+
+def _inverse(x: Any, c: float) -> Any:
+    """Return y if c x = 1 / y, where c times the coefficient of x is a power of two; else None."""
+    p = as_product(x)
+    c *= p.coefficient
+    if list(p.factors.values()) != [-1.0] or not is_power_of_two(c):
+        return None
+    (y,) = p.factors
+    return scaled(1 / c, y)
+
+
+RATIONAL_RULES = RuleSet([rational_difference, sum_of_quotients, cancelling_numerator, parallel])

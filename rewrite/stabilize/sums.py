@@ -101,6 +101,12 @@ one_minus_erf_squared = view_rule(
 )  # fmt: skip
 
 
+one_minus_leg_squared = view_rule(
+    "one_minus_leg_squared", 1 - f.sqr(f.leg(x, y)), f.sqr(f.leg(y, x)),
+    why="x^2 / (x^2 + y^2) is near 1 where x is large",
+)  # fmt: skip
+
+
 one_minus_cos = view_rule(
     "one_minus_cos", 1 - f.cos(x), f.one_minus_cos(x), why="1 - cos(x) = 2 sin(x/2)^2"
 )
@@ -148,7 +154,9 @@ def _beyond_leg(match: Match) -> Any:
 
 
 hypot_minus = view_rule(
-    "hypot_minus", f.hypot(x, y) - x, _beyond_leg,
+    "hypot_minus",
+    [(f.hypot(x, y) - x, _beyond_leg),
+     (f.hypot(x, y) - f.abs(x), f.hypot_minus(f.abs(x), y))],
     why="the hypotenuse is about as long as the longer leg",
 )  # fmt: skip
 
@@ -317,7 +325,8 @@ def _leading_sign(x: Any) -> float:
 SUM_RULES = RuleSet(
     [
         expm1, expm1_of_factor, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared,
-        one_minus_erf_squared, one_minus_cos, compoundm1, hyperbolic, cosh_minus_one, one_plus_cosh,
+        one_minus_erf_squared, one_minus_leg_squared, one_minus_cos, compoundm1, hyperbolic,
+        cosh_minus_one, one_plus_cosh,
         sqrt1pm1, hypot_minus, sqrt_difference, square_difference, cube_difference,
         variance_of_moments, centered_twice,
     ]

@@ -21,6 +21,10 @@ ROWS_OF_LEGS = {
     "over_squares": lambda x, y: x / (x**2 + y**2),
     "product_of_legs": lambda x, y: x * y / (x**2 + y**2),
     "square_contrast": lambda x, y: (x**2 - y**2) / (x**2 + y**2),
+    "hypot_over": lambda x, y: mp.sqrt(x**2 + y**2) / x,
+    "height": lambda x, y: x * y / mp.sqrt(x**2 + y**2),
+    "parallel": lambda x, y: 1 / (1 / x + 1 / y),
+    "log1p_square_ratio": lambda x, y: mp.log1p(x**2 / y**2),
     "legs_over_square": lambda x, y: x * y**2 / (x**2 + y**2) ** 2,
 }
 OF_ONE = {
@@ -82,7 +86,9 @@ def test_limits():
     points = [(0, 0), (inf, 1), (1, inf), (nan, 1)]
     wanted = {
         "over_squares": [nan, nan, 0, nan], "product_of_legs": [nan, nan, nan, nan],
-        "square_contrast": [nan, nan, nan, nan],
+        "square_contrast": [nan, nan, nan, nan], "height": [0, nan, nan, nan],
+        "hypot_over": [nan, nan, inf, nan],
+        "parallel": [0, 1, 1, nan], "log1p_square_ratio": [nan, inf, 0, nan],
     }  # fmt: skip
     for name, values in wanted.items():
         np.testing.assert_array_equal(values_at(name, *zip(*points, strict=True)), values)

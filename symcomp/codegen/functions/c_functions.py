@@ -27,6 +27,7 @@ _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
     "square_difference", "sqrt_difference", "hypot_minus", "power_of_log", "lowered_power",
     "leg", "over_squares", "product_of_legs", "square_contrast", "legs_over_square", "times_exp",
+    "height", "hypot_over", "parallel", "log1p_square_ratio",
 )  # fmt: skip
 _PRODUCTS = ("times_over", "over_both", "times_three", "times_two_exp")
 _DIFFERENCES = (

@@ -165,7 +165,7 @@ INLINE REAL F(r_sqrt1pm1)(REAL x)
 
 INLINE REAL F(r_hypot_minus)(REAL x, REAL y)
 {
-    REAL z = F(hypot)(x, y);
+    REAL z = F(m_hypot)(x, y);
     return (x > 0) & (z < INFINITY) ? y * (y / (z + x)) : z - x;
 }
 
@@ -177,7 +177,7 @@ INLINE REAL F(r_hypotm1)(REAL x)
 /* x / (1 + sqrt(1 + x^2)). */
 INLINE REAL F(r_half_tangent)(REAL x)
 {
-    return x / (1 + F(hypot)(x, 1));
+    return x / (1 + F(m_hypot)(x, 1));
 }
 
 /* x / (1 + x), 1 at both infinities. */
@@ -201,21 +201,21 @@ INLINE REAL F(r_lowered_power)(REAL x, REAL y)
 
 INLINE REAL F(r_leg)(REAL x, REAL y)
 {
-    REAL z = F(hypot)(x, y);
+    REAL z = F(m_hypot)(x, y);
     return z == 0 ? 0 : x / z;
 }
 
 /* x / (x^2 + y^2). */
 INLINE REAL F(r_over_squares)(REAL x, REAL y)
 {
-    REAL z = F(hypot)(x, y);
+    REAL z = F(m_hypot)(x, y);
     return x / z / z;
 }
 
 /* (x^2 - y^2) / (x^2 + y^2). */
 INLINE REAL F(r_square_contrast)(REAL x, REAL y)
 {
-    REAL z = F(hypot)(x, y);
+    REAL z = F(m_hypot)(x, y);
     return ((x - y) / z) * ((x + y) / z);
 }
 
@@ -231,8 +231,31 @@ INLINE REAL F(r_legs_over_square)(REAL x, REAL y)
 /* x y / (x^2 + y^2). */
 INLINE REAL F(r_product_of_legs)(REAL x, REAL y)
 {
-    REAL z = F(hypot)(x, y);
+    REAL z = F(m_hypot)(x, y);
     return (x / z) * (y / z);
+}
+
+/* sqrt(x^2 + y^2) / x. */
+INLINE REAL F(r_hypot_over)(REAL x, REAL y)
+{
+    return F(m_hypot)(x, y) / x;
+}
+
+/* x y / sqrt(x^2 + y^2). */
+INLINE REAL F(r_height)(REAL x, REAL y)
+{
+    REAL z = F(m_hypot)(x, y);
+    int steep = F(fabs)(x) < F(fabs)(y);
+    return z == 0 ? x * y : (steep ? y : x) / z * (steep ? x : y);
+}
+
+/* 1 / (1 / x + 1 / y): by the sum, unless it is 0 or leaves the range. */
+INLINE REAL F(r_parallel)(REAL x, REAL y)
+{
+    REAL sum = x + y;
+    int steep = F(fabs)(x) < F(fabs)(y), plain = (F(fabs)(sum) < INFINITY) & (sum != 0);
+    REAL total = plain ? sum : 1 / x + 1 / y;
+    return plain ? (steep ? y : x) / total * (steep ? x : y) : 1 / total;
 }
 
 /* Beyond the bound the square may overflow, and 1 + x^2 is x^2. */
@@ -243,6 +266,14 @@ INLINE REAL F(r_log1p_square)(REAL x)
     REAL part = large ? a / bound : a, square = part * part;
     REAL shift = (sizeof(REAL) == 8 ? 1020 : 124) * C(0.6931471805599453);
     return large ? F(m_log)(square) + shift : F(m_log1p)(square);
+}
+
+/* log(1 + x^2 / y^2). */
+INLINE REAL F(r_log1p_square_ratio)(REAL x, REAL y)
+{
+    REAL ratio = x / y, a = F(fabs)(x), b = F(fabs)(y);
+    int apart = (F(fabs)(ratio) == INFINITY) & (a < INFINITY) & (b > 0);
+    return apart ? 2 * (F(m_log)(a) - F(m_log)(b)) : F(r_log1p_square)(ratio);
 }
 
 INLINE REAL F(r_over_one_plus_square)(REAL x)

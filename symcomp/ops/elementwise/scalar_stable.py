@@ -27,6 +27,7 @@ from symcomp.ops.elementwise.scalar_math import (
     sqrt,
     true_div,
 )
+from symcomp.ops.elementwise.scalar_products import times_over
 from symcomp.ops.elementwise.scalar_trigonometry import hypot, sin, tanh
 from symcomp.ops.elementwise.series_remainder import series_remainder
 
@@ -265,9 +266,31 @@ product_of_legs: Any = _row(
     lambda x, y, z, g: g * y * _over_fourth(x, y), lambda x, y, z, g: g * x * _over_fourth(y, x),
 )  # fmt: skip
 
+hypot_over = _row(
+    "hypot_over", "x y", "sqrt(x^2 + y^2) / x, whose derivative by x is small for large x.",
+    lambda x, y, z, g: -g * (times_over(leg(y, x), y, x) / x),
+    lambda x, y, z, g: g * leg(y, x) / x,
+)  # fmt: skip
+height = _row(
+    "height", "x y", "x y / sqrt(x^2 + y^2), the height of a right triangle with these legs.",
+    lambda x, y, z, g: g * leg(y, x) * sqr(leg(y, x)),
+    lambda x, y, z, g: g * leg(x, y) * sqr(leg(x, y)),
+)  # fmt: skip
+parallel = _row(
+    "parallel", "x y", "1 / (1 / x + 1 / y), as of resistors in parallel.",
+    lambda x, y, z, g: g * sqr(z / x), lambda x, y, z, g: g * sqr(z / y),
+)  # fmt: skip
+
 log1p_square = _row(
     "log1p_square", "x", "log(1 + x^2).",
     lambda x, z, g: 2 * g * over_one_plus_square(x),
+)  # fmt: skip
+
+
+log1p_square_ratio = _row(
+    "log1p_square_ratio", "x y", "log(1 + x^2 / y^2), where x / y overflows, too.",
+    lambda x, y, z, g: 2 * g * over_squares(x, y),
+    lambda x, y, z, g: -2 * g * sqr(leg(x, y)) / y,
 )  # fmt: skip
 
 
