@@ -18,6 +18,7 @@ import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.elementwise.scalar_math import mul
 from symcomp.ops.nnet.unit_vector import UnitVector
 from symcomp.ops.reductions.stable_reduce import Norm
@@ -250,6 +251,26 @@ def root_in_range(node: Apply, graph: Any) -> Any:
 
 
 @rule(
+    "by_squares", why="the sum may leave the range where its root does not", from_above=True,
+)  # fmt: skip
+def roots_in_range(node: Apply, graph: Any) -> Any:
+    """by_squares(sqrt(x^2 + x), y, z) -> by_squares(sqrt(|x|) sqrt(|x + 1|), y, z), NaN where the
+    sum is negative;   likewise the other root, and multiples
+    """
+    sides = list(node.inputs[:2])
+    for i, side in enumerate(sides):
+        p = as_product(side)
+        for f, e in p.factors.items():
+            if e == 0.5 and f.dtype == "float64" and (parts := factored(f)) is not None:
+                both = product_of(Product(1.0, parts[0])), parts[1]
+                one, other = (call("sqrt", call("abs", g)) for g in both)
+                root = switch(call("lt", f, 0), math.nan, one * other)
+                sides[i] = p.without(f).times(root)
+    changed = sides[0] is not node.inputs[0] or sides[1] is not node.inputs[1]
+    return node.op(*sides, node.inputs[2]) if changed else None
+
+
+@rule(
     "exp", why="the rounding error of a large exponent is a large one of the exponential",
     from_above=True, needs=["sqr", "neg", "mul", "true_div"],
 )  # fmt: skip
@@ -361,7 +382,7 @@ def unit_vector_over_count(node: Apply, graph: Any) -> Any:
 EXTREMES = RuleSet(
     [
         known_difference, common_factor, product_with_exponential, product_in_range, root_in_range,
-        exponential_of_square, exponential_of_sum, unit_vector_over_count,
+        roots_in_range, exponential_of_square, exponential_of_sum, unit_vector_over_count,
     ],
     ["extremes"],
 )  # fmt: skip

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply
+from symcomp.core.node import Apply, Variable
 from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.stabilize.rational import (
@@ -165,11 +165,50 @@ def root_difference(node: Apply, graph: Any) -> Any:
     roots = {t: None for t in s.terms if _has_root(t)}
     if len(roots) == 1 and (found := _of_root_and_sum(s, *roots)) is not None:
         return found
+    if roots and (found := _over_one_root(s, roots)) is not None:
+        return found
     for pair in combinations(s.pairs(), 2):
         if any(t in roots for t, _ in pair) and (found := _of_two_products(*pair)) is not None:
             rest = s.plus(Sum(0.0, {t: -c for t, c in pair} | {found: 1.0}))
             return sum_of(rest.constant, rest.pairs(), out)
     return None
+
+
+def _over_one_root(s: Sum, roots: Iterable[Any]) -> Any:
+    """Rewrite x/r + 1/(2 r) - 1 -> by_squares(2 x + 1, 2 r, 1) / (2 r) for r = sqrt(x^2 + x), also
+    with other polynomials above r and in the place of the number, where the squares cancel.
+    """
+    fills: dict[Any, Any] = {}
+    above, rest, below = Sum(0.0, {}), s, set[Any]()
+    for t in roots:
+        p = as_product(t)
+        found = [g for g, e in p.factors.items() if e == -0.5]
+        if len(found) != 1 or not all(float(2 * e).is_integer() for e in p.factors.values()):
+            return None
+        p = _without_numbers(p.without(*found), fills)
+        part = product_of(p.without(*fills.values()))
+        part = as_sum(part) if isinstance(part, Variable) else Sum(part, {})
+        below.update(found)
+        above, rest = above.plus(part.times(s.terms[t])), rest.plus(Sum(0.0, {t: -s.terms[t]}))
+    if len(below) != 1 or not (rest.terms or rest.constant):
+        return None
+    (inside,) = below
+    return _by_squares_over(above.times(2), rest.times(-2), inside, fills.values())
+
+
+def _by_squares_over(p: Sum, q: Sum, inside: Any, fills: Iterable[Any]) -> Any:
+    """Return (p - q r) / (2 r) for r = sqrt(inside) where the squares cancel, else None."""
+    root = call("sqrt", inside)
+    one, other = (v if v.terms else v.constant for v in (p, q))
+    one, other = (
+        v if isinstance(v, float) else sum_of(v.constant, v.pairs(), root) for v in (one, other)
+    )
+    parts = [{ONE: v} if isinstance(v, float) else polynomial(v) for v in (one, other)]
+    first = multiplied_out(1.0, [parts[0]] * 2)
+    second = multiplied_out(1.0, [parts[1], parts[1], polynomial(inside)])
+    beside = scaled(other, root) if isinstance(other, float) else other * root
+    found = _by_squares(Side(one, first), Side(beside, second))
+    return None if found is None else Product(0.5, {root: -1.0}).times(found, *fills)
 
 
 def _has_root(x: Any) -> bool:

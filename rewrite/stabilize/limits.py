@@ -190,7 +190,9 @@ def _power_over_argument(p: Product) -> Any:
 
 
 def _root_over_power(p: Product) -> Any:
-    """Rewrite by_squares(r, c, w) / y -> (w / y) / (r + c) for a root r and a number c > 0."""
+    """Rewrite by_squares(r, c, w) / y -> (w / y) / (r + c) for a root r and a number c > 0, or
+    another root.
+    """
     for f, e in p.factors.items():
         node = elementwise(f, "by_squares")
         if node is None or e != 1:
@@ -198,12 +200,15 @@ def _root_over_power(p: Product) -> Any:
         one, other, squares = node.inputs
         root, c = (other, number(one)) if number(other) is None else (one, number(other))
         w, rest = as_product(squares), p.without(f)
-        if c is None or c <= 0 or elementwise(root, "sqrt", "hypot") is None:
+        if elementwise(root, "sqrt", "hypot") is None or (c is not None and c <= 0):
+            continue
+        if c is None and elementwise(other, "sqrt", "hypot") is None:
             continue
         if any(rest.factors.get(g, 0.0) * k < 0 for g, k in w.factors.items()):
             powers = {g: rest.factors.get(g, 0.0) + k for g, k in w.factors.items()}
             factors = {g: k for g, k in (rest.factors | powers).items() if k}
-            return _times(Product(p.coefficient * w.coefficient, factors), {root + c: -1.0})
+            total = one + other if c is None else root + c
+            return _times(Product(p.coefficient * w.coefficient, factors), {total: -1.0})
     return None
 
 
@@ -281,4 +286,25 @@ def _may_divide(name: str, other: str) -> bool:
     return bool(NAN_AT_INFINITY & {name, other}) or {name, other} == {"expm1", "log1p"}
 
 
-LIMIT_RULES = RuleSet([over_argument])
+@rule(
+    "mul", "true_div", needs_in_view=["series_remainder"],
+    why="the slope underflows where its product with the argument, a quotient, does not",
+)  # fmt: skip
+def log1p_drop(node: Apply, graph: Any) -> Any:
+    """series_remainder{log1p, 1, 1, 1}(1/x) / x -> -log1p_drop(1/x)"""
+    p = as_product(node.outputs[0])
+    for f, _ in p.found(1, "series_remainder"):
+        u = as_product(f.owner.inputs[0])
+        quotient = any(k < 0 for k in u.factors.values())
+        if f.owner.op.scalar.parameters != ("log1p", 1, 1, 1) or not quotient:
+            continue
+        left = {g: p.factors.get(g, 0.0) - k for g, k in u.factors.items()}
+        if all(abs(k) < abs(p.factors.get(g, 0.0)) + (not k) for g, k in left.items()):
+            rest = {**p.without(f).factors, **left}
+            rest = {g: k for g, k in rest.items() if k}
+            drop = call("log1p_drop", f.owner.inputs[0])
+            return Product(-p.coefficient / u.coefficient, rest).times(drop)
+    return None
+
+
+LIMIT_RULES = RuleSet([over_argument, log1p_drop])

@@ -8,6 +8,7 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.scalar_logic import switch
+from symcomp.ops.elementwise.series_remainder import series_remainder
 from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import (
@@ -89,10 +90,33 @@ def _power(term: Any, c: float, few: bool, node: Apply) -> tuple[Any, float] | N
         if y in (-1, 1, 2) or few and y == -2:
             # The argument of the logarithm; NaN where the logarithm is NaN.
             return switch(call("lt", base, 0), math.nan, base), y
+        if (n := _divisor(term)) and base is x and x.dtype == "float64":
+            parts = call("log_mantissa", x), call("log_exponent", x)
+            return call("power_of_parts", *parts, y * n, n), 1.0
         return call("power_of_log", base, y), 1.0
     if elementwise(found, "log"):
         return call("power_of_log", x, y), 1.0
     return switch(call("lt", x, -1), math.nan, call("compound", x, y)), 1.0
+
+
+def _divisor(x: Any) -> float:
+    """Return the whole number that ``x`` is divided by, if its inverse is not exact; else 0."""
+    node = elementwise(x, "true_div")
+    n = None if node is None else number(node.inputs[1])
+    return 0.0 if n is None or not float(n).is_integer() or abs(n) > 64 else n
+
+
+@rule("compound", why="parts of the derivative by the number cancel, or leave the range")
+def compound_of_inverse(node: Apply, graph: Any) -> Any:
+    """(1 + x)^(c / x) -> exp(c log(1 + x) / x) for numbers c from -1 to 1, also (1 + c/x)^x"""
+    u, y = node.inputs
+    p, q = as_product(u), as_product(y)
+    c = p.coefficient * q.coefficient
+    if not p.factors or p.factors != {g: -k for g, k in q.factors.items()} or not 0 < abs(c) <= 1:
+        return None
+    if not u.dtype == y.dtype == node.outputs[0].dtype == "float64":
+        return None
+    return call("exp", scaled(c, series_remainder("log1p", 1, 1, u)))
 
 
 @rule("expm1", why="the rounding error of a large exponent is a large one of the power")
@@ -188,7 +212,8 @@ def power_of_exp(node: Apply, graph: Any) -> Any:
 
 POWER_RULES = RuleSet(
     [
-        exp_of_logarithms, expm1_of_logarithm, power_minus_one, root_of_power, root_of_product,
+        exp_of_logarithms, compound_of_inverse, expm1_of_logarithm, power_minus_one,
+        root_of_power, root_of_product,
         exp_of_function, power_of_sum, root_of_exp,
         power_of_exp,
     ]

@@ -10,6 +10,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.scalar_error import bell_over_erfc, normal_hazard
+from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.nnet.softmax import Softmax, WeightedSoftmax
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.rewrite.pattern import Match, f, variables, view_rule
@@ -32,6 +33,7 @@ from symcomp.rewrite.views import (
     rearranged,
     same,
     scaled,
+    sum_of,
     through_views,
 )
 
@@ -310,6 +312,35 @@ def _inverse_of_exponential(x: Any, k: float) -> Any:
     return call(node.op.scalar.name, *base, scaled(-k, y))
 
 
+@rule(
+    *PRODUCTS, needs_in_view=["exp"],
+    why="the exponential underflows where the other one overflows",
+)  # fmt: skip
+def exp_times_expm1(node: Apply, graph: Any) -> Any:
+    """exp(x + y) expm1(x) -> -exp(2 x + y) expm1(-x) for positive x, by the sign of x;
+    exp(x + y) (z expm1(x) + w) -> exp(x + y) z expm1(x) + exp(x + y) w
+    """
+    p = as_product(node.outputs[0])
+    for exponential, y in p.found(1, "exp"):
+        s = as_sum(y)
+        if len(s.terms) < 2 or y.dtype != "float64":
+            continue
+        for factor, x in p.found(1, "expm1"):
+            if s.terms.get(x) == 1:
+                ahead = call("gt", x, 0)
+                less, more = switch(ahead, -x, x), switch(ahead, x, 0.0)
+                total = sum_of(s.constant, [*s.pairs(), (more, 1.0)], y)
+                found = call("exp", total) * call("expm1", less)
+                return p.without(factor, exponential).times(switch(ahead, -1.0, 1.0), found)
+        for factor, _ in p.found(1, "add", "sub"):
+            terms = as_sum(factor).pairs()
+            arguments = [x for t, _ in terms for _, x in as_product(t).found(1, "expm1")]
+            if any(s.terms.get(x) == 1 for x in arguments) and not as_sum(factor).constant:
+                rest = p.without(factor)
+                return sum_of(0.0, [(rest.times(t), c) for t, c in terms], factor)
+    return None
+
+
 times_sign = view_rule(
     "times_sign", x * f.sgn(x), f.abs(x),
     why="in sums over one denominator terms with the absolute value cancel",
@@ -343,6 +374,6 @@ PRODUCT_RULES = RuleSet(
         tanh, exp_over_expm1, sigmoid, sigmoid_slope, sech, softmax, square_difference_over,
         half_tangent, xlogx,
         gamma_ratio, erfcx, normal_distribution, hazard, times_sign, guarded,
-        product_of_exponentials, inverse_exponential, exp_times_sigmoid,
+        product_of_exponentials, inverse_exponential, exp_times_sigmoid, exp_times_expm1,
     ]
 )  # fmt: skip

@@ -31,8 +31,14 @@ OF_ONE = {
     "half_tangent": (
         lambda x: x / (1 + mp.sqrt(1 + x**2)), [3e-300, -1e-9, 0.3, -1.0, 12.3, 1e8, 1.7e300]
     ),
+    "log1p_drop": (
+        lambda x: mp.log1p(x) / x - 1 / (1 + x),
+        [3e-300, -1e-9, 0.3, -0.59, -0.999999, 2.9, 3.1, 1e8, 1.7e300],
+    ),
     "odds_share": (lambda x: x / (1 + x), [3e-300, -1e-9, 0.3, -0.999999, -1.2, 1e8, 1.7e308]),
 }
+# Where x^(y - 1) leaves the range, or its exponent is rounded.
+SLOPES = [(7e-310, 1.3e-290), (3e-300, 1e-20), (0.3, -1.2), (2.3e300, 0.7), (1.7e200, 1e-170)]
 POWERS = [(2.3e300, 0.7), (1.7e-300, 1.3), (1.0000001, 3.0), (0.3, -1.2), (1.0, 5.0), (7.0, 1e-200)]
 
 
@@ -48,6 +54,11 @@ def test_quotients_of_legs(name):
         check_values(name, exact, xs[:n], ys[:n], digits=700, claim=CLAIM_ANYWHERE)
 
     holds()
+
+
+def test_slopes_of_powers():
+    columns = zip(*SLOPES, strict=True)
+    check_values("power_slope", lambda x, y: y * x ** (y - 1), *columns, digits=400)
 
 
 def test_powers_less_one():
@@ -93,6 +104,7 @@ def test_limits():
     for name, values in wanted.items():
         np.testing.assert_array_equal(values_at(name, *zip(*points, strict=True)), values)
     np.testing.assert_array_equal(values_at("odds_share", [inf, -inf, nan, 0]), [1, 1, nan, 0])
+    np.testing.assert_array_equal(values_at("log1p_drop", [0, -2, nan]), [0, nan, nan])
     np.testing.assert_array_equal(values_at("half_tangent", [inf, nan, 0]), [nan, nan, 0])
     points = [(0, 2), (0, -2), (inf, 1), (-1, 2), (nan, 1), (1, inf)]
     got = values_at("powm1", *zip(*points, strict=True))

@@ -21,13 +21,13 @@ _STABLE = (
     "logcosh", "one_minus_cos", "one_minus_cos_over_square", "x_over_expm1",
     "sqrt1p_minus_sqrt", "sqrt1pm1", "hypotm1", "log1p_square",
     "over_one_plus_square", "bell", "normal_pdf", "erf", "erfc", "own_ratio", "over_size",
-    "half_tangent", "odds_share",
+    "half_tangent", "odds_share", "log1p_drop",
 )  # fmt: skip
 _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
     "square_difference", "sqrt_difference", "hypot_minus", "power_of_log", "lowered_power",
     "leg", "over_squares", "product_of_legs", "square_contrast", "legs_over_square", "times_exp",
-    "height", "hypot_over", "parallel", "log1p_square_ratio",
+    "height", "hypot_over", "parallel", "log1p_square_ratio", "power_slope",
 )  # fmt: skip
 _PRODUCTS = ("times_over", "over_both", "times_three", "times_two_exp")
 _DIFFERENCES = (

@@ -67,3 +67,10 @@ INLINE REAL F(r_log1p_over_slope)(REAL x)
 #undef NEXT
     return (x > C(-0.6)) & (x < 3) ? (2 * v * series - 1) / (2 * (1 + x)) : far;
 }
+
+/* log(1 + x) / x - 1 / (1 + x), which is -x times the slope above. */
+INLINE REAL F(r_log1p_drop)(REAL x)
+{
+    REAL far = F(m_log1p)(x) / x - 1 / (1 + x);
+    return F(fabs)(x) < C(1e15) ? -x * F(r_log1p_over_slope)(x) : far;
+}

@@ -50,7 +50,8 @@ INLINE double r_times_two_exp(double x, double y, double z)
     int inside = (fabs(product) >= 0x1p-1022) & IS_FINITE(product);
     int apart = !inside & (x != 0) & (y != 0) & IS_FINITE(x) & IS_FINITE(y);
     double w = (apart ? x : product) * part * (apart ? y * power : power);
-    return fabs(z) > EXP_BOUND ? product * (z > 0 ? INFINITY : 0) : w;
+    double far = (apart ? x : product) * (z > 0 ? INFINITY : 0) * (apart ? y : 1);
+    return fabs(z) > EXP_BOUND ? far : w;
 }
 
 INLINE float r_times_two_expf(float x, float y, float z)

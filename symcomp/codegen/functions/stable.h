@@ -199,6 +199,14 @@ INLINE REAL F(r_lowered_power)(REAL x, REAL y)
     return F(m_pow)(x, whole ? y - 1 : y) / (whole ? 1 : x);
 }
 
+/* y x^(y - 1); from y = 1/2 on x^(y - 1) leaves the range only where the product does. */
+INLINE REAL F(r_power_slope)(REAL x, REAL y)
+{
+    int whole = (y >= C(0.5)) | (x == 0) | (F(floor)(y) == y);
+    REAL z = F(m_pow)(x, whole ? y - 1 : y);
+    return whole ? y * z : F(fabs)(x) < 1 ? y * z / x : z / x * y;
+}
+
 INLINE REAL F(r_leg)(REAL x, REAL y)
 {
     REAL z = F(m_hypot)(x, y);

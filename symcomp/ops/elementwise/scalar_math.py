@@ -216,7 +216,8 @@ def _power_of_y(x: Any, y: Any, z: Any, g: Any) -> Any:
     known = _data(y)
     if known is not None and np.all(known != 0):
         return g * y * slope
-    return _where(_equal(y, 0), 0 * z, g * y * slope)
+    slope = power_slope(x, y) if known is None and _rounds_below(z, y) else y * slope
+    return _where(_equal(y, 0), 0 * z, g * slope)
 
 
 def _data(y: Any) -> Any:
@@ -234,6 +235,15 @@ def _rounds_below(z: Any, y: Any) -> bool:
     return known is None or bool(np.any((known < 0.5) & (known != np.floor(known))))
 
 
+power_slope = scalar(
+    "power_slope", "x y", "y x ** (y - 1), where the power leaves the range, too.",
+    CompiledFunction("power_slope"), dtype=real_float_rule,
+    d=(
+        lambda x, y, z, g: g * (y - 1) * (y * lowered_power(x, y - 1)),
+        lambda x, y, z, g: g * lowered_power(x, y) + _power_log(x, y, z, g),
+    ),
+    public=False,
+)  # fmt: skip
 lowered_power = scalar(
     "lowered_power", "x y", "x ** (y - 1), as if y - 1 were not rounded.",
     CompiledFunction("lowered_power"), dtype=real_float_rule,

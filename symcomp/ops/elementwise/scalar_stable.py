@@ -22,7 +22,7 @@ from symcomp.ops.elementwise.scalar_math import (
     exp,
     log,
     log1p,
-    lowered_power,
+    power_slope,
     sqr,
     sqrt,
     true_div,
@@ -85,12 +85,12 @@ compoundm1 = _row(
 
 power_of_log = _row(
     "power_of_log", "x y", "exp(y log(x)), as if the exponent were not rounded.",
-    lambda x, y, z, g: g * y * switch(lt(x, 0), math.nan, lowered_power(x, y)),
+    lambda x, y, z, g: g * switch(lt(x, 0), math.nan, power_slope(x, y)),
     lambda x, y, z, g: g * xlogy(z, x),
 )  # fmt: skip
 powm1 = _row(
     "powm1", "x y", "exp(y log(x)) - 1.",
-    lambda x, y, z, g: g * y * switch(lt(x, 0), math.nan, lowered_power(x, y)),
+    lambda x, y, z, g: g * switch(lt(x, 0), math.nan, power_slope(x, y)),
     lambda x, y, z, g: g * xlogy(power_of_log(x, y), x),
 )  # fmt: skip
 exp_of_sum = _row(
@@ -191,6 +191,13 @@ def spherical_jn(n: int, x: Any, power: int = 0) -> TensorVariable:
 one_minus_cos_over_square = _row(
     "one_minus_cos_over_square", "x", "(1 - cos(x)) / x^2, 1/2 at 0.",
     lambda x, z, g: -g * spherical_jn(0, x / 2) * spherical_jn(1, x / 2) / 2,
+)  # fmt: skip
+
+log1p_drop = _row(
+    "log1p_drop", "x", "log(1 + x) / x - 1 / (1 + x), 0 at 0.",
+    lambda x, z, g: -g * (
+        series_remainder("log1p", 1, 1, x, 1) + x * series_remainder("log1p", 1, 1, x, 2)
+    ),
 )  # fmt: skip
 
 # ----- roots and squares
