@@ -1,13 +1,7 @@
-// CUDA C on the processor: what the emulator (emulator.py) puts before kernels. What runs their threads is
+// CUDA C on the processor: what the emulator (emulator.py) puts before kernels, after declarations of the C library
+// (c_library.py), whose own headers would take a third of the time of compiling a kernel. What runs their threads is
 // compiled once, apart from them (cuemu_threads.h), and given to each launch.
 #define __CUEMU__ 1
-#include <stdint.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <limits.h>
-#include <float.h>
-#include <math.h>
 
 // ---------------------------------------------------------------- keywords
 #define __global__
@@ -102,15 +96,16 @@ static inline void __threadfence() {}
 static inline void __threadfence_block() {}
 template <class T> static inline T __ldg(const T *p) { return *p; }
 static inline float rsqrtf(float x) { return 1.f / sqrtf(x); }
-static inline void sincos(float x, float *s, float *c) { sincosf(x, s, c); }
+static inline void sincos(float x, float *s, float *c) { __builtin_sincosf(x, s, c); }
+static inline void sincos(double x, double *s, double *c) { __builtin_sincos(x, s, c); }
 static inline double rsqrt(double x) { return 1. / sqrt(x); }
-#define __expf(x) expf(x)      // glibc declares these names itself: macros, after math.h
+#define __expf(x) expf(x)      // glibc has these names itself, so they are macros
 #define __logf(x) logf(x)
 #define __sinf(x) sinf(x)
 #define __cosf(x) cosf(x)
 #define __powf(x, y) powf(x, y)
 static inline float __fdividef(float a, float b) { return a / b; }
-static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline float __int_as_float(int i) { float f; memcpy(&f, &i, 4); return f; }
 static inline int __float_as_int(float f) { int i; memcpy(&i, &f, 4); return i; }
 static inline float __uint_as_float(unsigned i) { float f; memcpy(&f, &i, 4); return f; }

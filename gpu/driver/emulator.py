@@ -24,6 +24,7 @@ import numpy as np
 
 from symcomp.codegen.compiler.driver import Target, load_all, target
 from symcomp.codegen.cuda.text import CudaKernel, file_of
+from symcomp.codegen.functions.c_library import c_library
 from symcomp.config import config
 from symcomp.cvm.machine import DeviceLibrary, DeviceMemory, library_caller
 from symcomp.gpu.driver.interface import FAULT_WORDS, DeviceEvent, Driver, MemoryInfo, Work
@@ -33,7 +34,7 @@ from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 FLAGS = (
     "-std=c++17", "-O1", "-march=native", "-fPIC", "-shared", "-w", "-U_FORTIFY_SOURCE",
     "-fno-exceptions", "-fno-rtti", "-nostdinc++", "-ffp-contract=off", "-fno-strict-aliasing",
-    "-fwrapv", "-Wl,-Bsymbolic", "-x", "c++",
+    "-fwrapv", "-Wl,-Bsymbolic", "-nostdlib", "-pipe", "-x", "c++",
 )  # fmt: skip
 # Orders in which the threads of a block run: forwards, backwards, and shuffled.
 ORDERS = (0, 1, 2)
@@ -152,7 +153,7 @@ class Emulator(Driver):
         self._queue: deque[tuple[Callable[[], Any], Any]] = deque()
         self._fault = np.zeros(FAULT_WORDS, "int64")
         self._kernels: dict[str, int] = {}
-        source = "\n".join(map(_header, ("cuemu.h", "cuemu_threads.h", "emustream.h")))
+        source = "\n".join([_beginning(), *map(_header, ("cuemu_threads.h", "emustream.h"))])
         self._library = _Library(self._load(source, [*_OF_EMULATOR, *_OF_MACHINE.values()]))
         self.open(DeviceLibrary(self._library.machine), keeps_blocks, is_recorded=True)
         self._recorder = _Batch(self, self._library, None)
@@ -350,7 +351,12 @@ def _translated(kernels: Sequence[CudaKernel]) -> str:
     exports = [
         f"CUEMU_EXPORT{'' if kernel.barriers else '_ALONE'}({kernel.name})" for kernel in kernels
     ]
-    return "\n".join([_header("cuemu.h"), '#line 1 "kernel.cu"', source, *exports, ""])
+    return "\n".join([_beginning(), '#line 1 "kernel.cu"', source, *exports, ""])
+
+
+def _beginning() -> str:
+    """Return what each file begins with."""
+    return "\n".join(['extern "C" {', c_library(), "}", _header("cuemu.h")])
 
 
 @cache

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 # By their numbers of arguments.
 _REAL = {
-    1: """acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 expm1 fabs floor log log10
-       log1p log2 rint sin sinh sqrt tan tanh trunc""",
+    1: """acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 expm1 fabs floor log
+       log10 log1p log2 rint sin sinh sqrt tan tanh trunc""",
     2: "atan2 copysign fmax fmin fmod hypot pow",
 }
 _KINDS = (("double", ""), ("float", "f"), ("long double", "l"))
