@@ -30,14 +30,13 @@ def find_packages() -> list[str]:
 
 
 def find_extensions() -> list[Extension]:
-    """Compile every `cvm/*.pyx`; with none, neither Cython nor NumPy is needed."""
+    """Describe every `cvm/*.pyx`, and the C that symcomp prints."""
     sources = native_files("*.pyx")
     if not sources:
         return []
     import numpy
-    from Cython.Build import cythonize
 
-    extensions = [
+    modules = [
         Extension(
             f"symcomp.cvm.{Path(source).stem}",
             [source, *native_files("*/*.c")],
@@ -60,19 +59,30 @@ def find_extensions() -> list[Extension]:
         )
         for source in sources
     ]
-    # The generated C goes under build/: C below cvm/ is written by hand. It follows NumPy's
-    # declarations, so environments with other versions do not share it.
-    folder = f"build/cython-numpy-{numpy.__version__}"
-    modules = cythonize(extensions, language_level=3, build_dir=folder, include_path=["cvm"])
     sys.path.insert(0, str(ROOT))
     headers = numpy.get_include()
     return [*modules, prebuilt_kernels(), compiled_ufuncs(headers), corrected_linalg()]
+
+
+def translate(extension: Extension) -> None:
+    """Replace Cython sources by the C that is generated from them."""
+    import numpy
+    from Cython.Build import cythonize
+
+    # The generated C goes under build/: C below cvm/ is written by hand. It follows NumPy's
+    # declarations, so environments with other versions do not share it.
+    folder = f"build/cython-numpy-{numpy.__version__}"
+    (done,) = cythonize([extension], language_level=3, build_dir=folder, include_path=["cvm"])
+    extension.sources, extension.depends = done.sources, done.depends
 
 
 class BuildInParallel(build_ext):
     """Compile C files at the same time, on all processors."""
 
     def build_extensions(self) -> None:
+        for extension in self.extensions:
+            if any(source.endswith(".pyx") for source in extension.sources):
+                translate(extension)
         compile_one = self.compiler.compile
 
         def compile_each(sources: list[str], **options: Any) -> list[str]:
