@@ -201,7 +201,7 @@ cdef class Transaction:
             and cnp.PyArray_ISWRITEABLE(array)
         ):
             return array
-        return cnp.PyArray_NewCopy(array, cnp.NPY_KEEPORDER)
+        return own_copy(array)
 
     cpdef end(self):
         """Let the others go on; then do what Ctrl-C does, if it was pressed."""
@@ -272,3 +272,8 @@ cdef int64_t claim(Frame *frame, int n, const int *storages, int others_run) noe
         ):
             found |= <int64_t>1 << k
     return found
+
+
+def aligned_copy(cnp.ndarray array not None):
+    """Return a copy that keeps the order; a large one begins at a cache line."""
+    return own_copy(array)

@@ -228,6 +228,8 @@ class Calls:
 
     def events(self) -> list[Event]: ...
 
+def aligned_copy(array: np.ndarray) -> np.ndarray: ...
+
 class Cell:
     value: Any
 

@@ -215,6 +215,9 @@ cdef extern from "plan/straight.h":
 cdef extern from "plan/sections.h":
     bint makes_all_sections
 
+cdef extern from "plan/array_memory.h":
+    object own_copy(object)
+
 cdef extern from "plan/arrays.h":
     bint recycles
     object object_of(const Frame *, const Operand *, int *)

@@ -98,25 +98,35 @@ static inline void turn(Matrix *m)
     m->transposed = !m->transposed;
 }
 
+/* ``n`` elements of a row of the result at a time, whose sums do not wait for each other. */
+#define SUM_COLUMNS(T, N, ALONG_B)                                                                 \
+    for (; j >= N; j -= N, at += N * ALONG_B, z += N) {                                            \
+        const T *x = row, *y = at;                                                                 \
+        T total[N] = {0};                                                                          \
+        for (k = a->columns; k > 0; k--, x += along_a, y += down_b)                                \
+            for (c = 0; c < N; c++)                                                                \
+                total[c] += *x * y[c * ALONG_B];                                                   \
+        for (c = 0; c < N; c++)                                                                    \
+            z[c] = beta != 0 ? total[c] * alpha + beta * z[c] : total[c] * alpha;                  \
+    }
+
 /* z <- beta z + alpha a b, z in C order, by loops. As in BLAS, z may be anything where beta is 0. */
 #define MULTIPLY_FEW(NAME, T)                                                                      \
     static void NAME(const Matrix *a, const Matrix *b, T *z, T alpha, T beta)                      \
     {                                                                                              \
         const int64_t down_a = a->transposed ? 1 : a->ld, along_a = a->transposed ? a->ld : 1;     \
         const int64_t down_b = b->transposed ? 1 : b->ld, along_b = b->transposed ? b->ld : 1;     \
-        const T *row = (const T *)a->data, *at;                                                    \
-        int i, j, k;                                                                               \
-        for (i = a->rows; i > 0; i--, row += down_a)                                               \
-            for (j = b->columns, at = (const T *)b->data; j > 0; j--, at += along_b, z++) {        \
-                const T *x = row, *y = at;                                                         \
-                T total = 0;                                                                       \
-                for (k = a->columns; k > 0; k--, x += along_a, y += down_b)                        \
-                    total += *x * *y;                                                              \
-                total *= alpha;                                                                    \
-                if (beta != 0)                                                                     \
-                    total += beta * *z;                                                            \
-                *z = total;                                                                        \
-            }                                                                                      \
+        const T *row = (const T *)a->data;                                                         \
+        int i, j, k, c;                                                                            \
+        for (i = a->rows; i > 0; i--, row += down_a) {                                             \
+            const T *at = (const T *)b->data;                                                      \
+            j = b->columns;                                                                        \
+            if (along_b == 1)                                                                      \
+                SUM_COLUMNS(T, 4, 1)                                                               \
+            else                                                                                   \
+                SUM_COLUMNS(T, 4, along_b)                                                         \
+            SUM_COLUMNS(T, 1, along_b)                                                             \
+        }                                                                                          \
     }
 
 MULTIPLY_FEW(multiply_few_f, float)
@@ -125,6 +135,15 @@ MULTIPLY_FEW(multiply_few_d, double)
 static void multiply_few(int type, const Matrix *a, const Matrix *b, char *z, double alpha,
                          double beta)
 {
+    Matrix row, turned;
+    if (b->columns == 1) {  /* a column is the same numbers as a row, whose elements need not wait */
+        row = *b;
+        turned = *a;
+        turn(&row);
+        turn(&turned);
+        a = &row;
+        b = &turned;
+    }
     if (type == NPY_FLOAT32)
         multiply_few_f(a, b, (float *)z, (float)alpha, (float)beta);
     else

@@ -2,6 +2,7 @@
 #ifndef SYMCOMP_ARRAYS_H
 #define SYMCOMP_ARRAYS_H
 
+#include "array_memory.h"
 #include "execution.h"
 #include "../loops/moves.h"
 
@@ -35,7 +36,7 @@ static PyObject *array_in_order(const Operand *x, int fortran)
 }
 
 /* A new array that lies as an operand without gaps does. */
-static PyObject *empty_array(const Operand *x)
+static PyObject *array_like(const Operand *x)
 {
     PyObject *like, *array;
     if (x->flags & (C_ORDER | F_ORDER))
@@ -47,6 +48,18 @@ static PyObject *empty_array(const Operand *x)
     array = PyArray_NewLikeArray((PyArrayObject *)like, NPY_KEEPORDER, NULL, 0);
     Py_DECREF(like);
     return array;
+}
+
+static PyObject *__attribute__((noinline, cold)) large_array(const Operand *x)
+{
+    PyObject *before = begin_cache_lines();
+    return before == NULL ? NULL : end_cache_lines(before, array_like(x));
+}
+
+/* The same, in memory that begins at a cache line if it is large. */
+static PyObject *empty_array(const Operand *x)
+{
+    return x->size * x->itemsize < LARGE_ARRAY ? array_like(x) : large_array(x);
 }
 
 /* The arrays of results are recycled, two for each output: making a small one may take longer than computing

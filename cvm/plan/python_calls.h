@@ -74,7 +74,7 @@ static PyObject *as_result(PyObject *value, PyObject **arguments, const char *is
             return NULL;
     }
     if (lies_in_lent(array, arguments, is_lent, n)) {
-        PyObject *copy = PyArray_NewCopy((PyArrayObject *)array, NPY_KEEPORDER);
+        PyObject *copy = own_copy(array);
         Py_DECREF(array);
         return copy;
     }

@@ -16,6 +16,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Type, Variable
 from symcomp.core.special_types import generic
 from symcomp.core.tensor import TensorType, TensorVariable, describe_value, refuse_masked
+from symcomp.cvm.machine import aligned_copy
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.lazy import import_home, lazy_module
 from symcomp.ops.convert import note_float64
@@ -100,7 +101,8 @@ class SharedVariable(Variable):
             problem.add_note(f"This was raised by set_value of the shared variable {self}")
             raise
         if not borrow and checked is new_value:
-            checked = self.container.type.copy_value(checked)
+            is_array = type(checked) is np.ndarray
+            checked = aligned_copy(checked) if is_array else self.container.type.copy_value(checked)
         self.container.value = checked
 
     def zero(self, borrow: bool = False) -> None:
@@ -286,7 +288,10 @@ def tensor_shared(
     if target is not None and device is not None and target != device:
         raise ValueError(f"shared: target={target!r} and device={device!r} mean the same: give one")
     refuse_masked(value)
-    array = value if isinstance(value, np.ndarray) and borrow else np.array(value)
+    if borrow and isinstance(value, np.ndarray):
+        array = value
+    else:
+        array = aligned_copy(np.asarray(value))
     if array.dtype.name not in dtypes.ALL:
         raise DTypeError(
             f"shared: {describe_value(value)} has dtype {array.dtype}, which no tensor has"
