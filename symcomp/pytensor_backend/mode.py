@@ -13,7 +13,7 @@ from pytensor.compile.mode import (
     predefined_modes,
     register_linker,
 )
-from pytensor.graph.rewriting.basic import GraphRewriter
+from pytensor.graph.rewriting.basic import GraphRewriter, SequentialGraphRewriter
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.tensor.basic import ExtractDiag
 
@@ -32,10 +32,26 @@ EXCLUDED = (
     "reuse_decomposition_multiple_solves",
 )
 
+#: Left out, as symcomp computes the same numbers as fast without them: passes over the whole graph
+#: that choose among forms of sums, products and axes, a search for proofs that a matrix is
+#: symmetric, to save a transpose, which is a view; rewrites that try most elementwise nodes.
+REDONE = (
+    "uncanonicalize",
+    "add_mul_fusion",
+    "useless_symmetric_transpose",
+    "local_mul_to_sqr",
+    "local_div_to_reciprocal",
+    "local_add_remove_zeros",
+    "local_upcast_elemwise_constant_inputs",
+    "local_useless_elemwise_comparison",
+)
 
 #: A rewrite that passes over the whole graph twice whenever something has changed, in search of
-#: diagonals; its other parts are rewrites by themselves, too.
+#: diagonals; its other parts are rewrites by themselves, too. Where a diagonal is taken it is
+#: applied once, before the rewrites of the database that it is in; among them only where one is
+#: taken in a graph that they may write into this one.
 OF_DIAGONALS = "extract_diag_lift_pass"
+DATABASE, BEFORE = "specialize", 1.99
 
 
 class Uninterrupted(GraphRewriter):
@@ -54,7 +70,14 @@ class Uninterrupted(GraphRewriter):
     @without_garbage_collection
     def apply(self, fgraph: Any) -> None:
         """Apply the rewrites to a graph."""
-        query = self.query if _has_diagonals(fgraph) else self.query.excluding(OF_DIAGONALS)
+        query, ops = self.query, [node.op for node in fgraph.apply_nodes]
+        if not any(isinstance(op, OpFromGraph) and _has_diagonals(op.fgraph) for op in ops):
+            query = query.excluding(OF_DIAGONALS)
+            if _has_diagonals(fgraph):
+                found = optdb[DATABASE].query(self.query).global_rewriters
+                once = [r for r in found if r.name == OF_DIAGONALS]
+                # A rewriter of its own: registering one gives it another name.
+                query = query.register((SequentialGraphRewriter(*once), BEFORE))
         optdb.query(query).rewrite(fgraph)
 
 
@@ -105,9 +128,7 @@ class Query(RewriteDatabaseQuery):
         return Query(self.wanted.register(*rewrites))
 
 
-QUERY = Query(
-    RewriteDatabaseQuery(include=["fast_run"], exclude=list(EXCLUDED))
-)
+QUERY = Query(RewriteDatabaseQuery(include=["fast_run"], exclude=[*EXCLUDED, *REDONE]))
 SYMCOMP = Mode(SymcompLinker(), QUERY)
 
 

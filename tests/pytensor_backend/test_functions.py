@@ -21,10 +21,12 @@ from pytensor.compile.mode import Mode, get_mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
 from pytensor.graph.op import Op  # noqa: E402
 from pytensor.graph.rewriting.basic import GraphRewriter  # noqa: E402
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery  # noqa: E402
 from pytensor.printing import Print  # noqa: E402
 
 import symcomp.pytensor_backend as backend  # noqa: E402
 from symcomp.pytensor_backend import versions  # noqa: E402
+from symcomp.pytensor_backend.mode import EXCLUDED, REDONE, Query  # noqa: E402
 from symcomp.tests.pytensor_backend.compare import compare  # noqa: E402
 
 
@@ -82,11 +84,53 @@ def test_rewrites_are_left_out_of_graphs_in_graphs(caplog):
 def test_functions_of_diagonals_are_computed_for_these_alone(within):
     a, rng = pt.dmatrix("a"), np.random.default_rng(1)
     z = pt.diagonal(pt.exp(a))
+    function([a], z)  # a search for diagonals leaves PyTensor's rewrites as they are
     f = function([a], OpFromGraph([a], [z], inline=True)(a) if within else z)
     value = rng.normal(size=(4, 4))
     np.testing.assert_allclose(f(value), np.exp(np.diagonal(value)), rtol=1e-15)
     nodes = backend.function_of(f).maker.fgraph.toposort()
     assert [node.outputs[0].ndim for node in nodes if "exp" in str(node.op)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("uncanonicalize", lambda x: -pt.max(-x)),
+        ("add_mul_fusion", lambda x: x**3 + (x + pt.exp(x)) - pt.exp(-x)),
+        ("useless_symmetric_transpose", lambda x: pt.diag(x).T),
+        ("local_mul_to_sqr", lambda x: x * x),
+        ("local_div_to_reciprocal", lambda x: 1.0 / x),
+        ("local_add_remove_zeros", lambda x: x + pt.zeros((3,))),
+        ("local_upcast_elemwise_constant_inputs", lambda x: pt.maximum(x, np.int8(1))),
+        ("local_useless_elemwise_comparison", lambda x: pt.maximum(x.shape[0], 0)),
+    ],
+)
+def test_results_do_not_depend_on_rewrites_that_are_left_out(name, make):
+    x = pt.dvector("x")
+    wanted = RewriteDatabaseQuery(["fast_run"], exclude={*EXCLUDED, *REDONE} - {name})
+    f = pytensor.function([x], make(x), mode=Mode("symcomp", Query(wanted)))
+    g = function([x], make(x))
+    assert nodes_of(f) != nodes_of(g)
+    value = np.array([0.5, 1.25, 3.0])
+    # Additions in another order: three roundings of positive terms.
+    np.testing.assert_allclose(g(value), f(value), rtol=4 * np.finfo(float).eps)
+
+
+def nodes_of(f):
+    nodes = f.maker.fgraph.toposort()
+    return [(str(n.op), [str(v.type) for v in n.inputs]) for n in nodes]
+
+
+def test_all_rewrites_that_are_left_out_have_a_test():
+    tested = test_results_do_not_depend_on_rewrites_that_are_left_out.pytestmark[0].args[1]
+    assert {name for name, _ in tested} == {*REDONE}
+
+
+@pytest.mark.parametrize("tag", ["shape_unsafe", "extract_diag_lift_pass"])
+def test_diagonals_are_not_looked_for_if_excluded(tag):
+    a = pt.dmatrix("a")
+    f = pytensor.function([a], pt.diagonal(pt.exp(a)), mode=backend.SYMCOMP.excluding(tag))
+    assert str(f.maker.fgraph.outputs[0].owner.op).startswith("ExtractDiag")
 
 
 @contextmanager
