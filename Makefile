@@ -9,8 +9,9 @@ EXAMPLES = train_digits hessian_free hamiltonian gaussian_process ode_parameters
 	profile_network custom_op graph_network poisson
 SANITIZED_TESTS ?= codegen cvm sparse scan/test_native.py
 SANITIZED_GPU_TESTS ?= native_examples kernels indexing sorting windows random functions loops
-# The library of C++ is there before SciPy throws an exception, which the sanitizer follows.
-SANITIZERS = $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)
+# The library of C++ is there before SciPy throws an exception, which the sanitizer follows; kernels
+# are linked with no library.
+SANITIZERS = $(foreach name,libasan.so libubsan.so libstdc++.so.6,$$(gcc -print-file-name=$(name)))
 SANITIZE = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -g
 
 # PyMC's series needs a later Python than symcomp does.
