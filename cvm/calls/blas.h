@@ -98,7 +98,7 @@ static inline void turn(Matrix *m)
     m->transposed = !m->transposed;
 }
 
-/* ``n`` elements of a row of the result at a time, whose sums do not wait for each other. */
+/* N elements of a row of the result at a time, whose sums do not wait for each other. */
 #define SUM_COLUMNS(T, N, ALONG_B)                                                                 \
     for (; j >= N; j -= N, at += N * ALONG_B, z += N) {                                            \
         const T *x = row, *y = at;                                                                 \
@@ -136,7 +136,7 @@ static void multiply_few(int type, const Matrix *a, const Matrix *b, char *z, do
                          double beta)
 {
     Matrix row, turned;
-    if (b->columns == 1) {  /* a column is the same numbers as a row, whose elements need not wait */
+    if (b->columns == 1) {  /* the same numbers as a row, whose sums need not wait */
         row = *b;
         turned = *a;
         turn(&row);

@@ -10,10 +10,15 @@
 #define LARGE_PAGES (4 << 20)    /* bytes from which NumPy, too, asks for large pages */
 #define PAGE 4096
 
-/* From what malloc returned to the first cache line that leaves room for its address before it. */
+/* The first cache line in a block of malloc that leaves room for the block's address before it. */
+static char *line_in(const char *block)
+{
+    return (char *)(((uintptr_t)block + CACHE_LINE) & ~(uintptr_t)(CACHE_LINE - 1));
+}
+
 static void *from_cache_line(char *found, size_t size)
 {
-    char *start = (char *)(((uintptr_t)found + CACHE_LINE) & ~(uintptr_t)(CACHE_LINE - 1));
+    char *start = line_in(found);
     if (found == NULL)
         return NULL;
     ((char **)start)[-1] = found;
@@ -51,13 +56,11 @@ static void free_from_line(void *context, void *start, size_t size)
         free(((char **)start)[-1]);
 }
 
-/* The elements lie where they lay from the beginning of what malloc returned, which may not be the same from the
-   cache line. */
+/* Elements keep their distance from the beginning of the block, and the cache line may not. */
 static void *realloc_from_line(void *context, void *start, size_t size)
 {
     char *before, *found;
     size_t gap;
-    void *now;
     if (start == NULL)
         return malloc_from_line(context, size);
     before = ((char **)start)[-1];
@@ -65,8 +68,7 @@ static void *realloc_from_line(void *context, void *start, size_t size)
     found = is_too_large(size) ? NULL : (char *)realloc(before, size + CACHE_LINE);
     if (found == NULL)
         return NULL;
-    now = (void *)(((uintptr_t)found + CACHE_LINE) & ~(uintptr_t)(CACHE_LINE - 1));
-    memmove(now, found + gap, size);
+    memmove(line_in(found), found + gap, size);
     return from_cache_line(found, size);
 }
 

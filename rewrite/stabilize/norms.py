@@ -209,13 +209,10 @@ def log1p_of_squared_ratio(node: Apply, graph: Any) -> Any:
 def hypot_over(node: Apply, graph: Any) -> Any:
     """hypot(x, y) / x -> hypot_over(x, y), also powers of both"""
     p = as_product(node.outputs[0])
-    if node.outputs[0].dtype != "float64":
-        return None
-    for factor, e in p.factors.items():
+    for factor in p.factors:
         sides = factor.owner.inputs if elementwise(factor, "hypot") else ()
         for x, y in permutations(sides, 2):
-            k = min(e, -p.factors.get(x, 0.0))
-            if k >= 1 and float(k).is_integer() and x is not y:
+            if x is not y and (k := _times_both(p, factor, x, -1)):
                 return exchanged(p, {factor: -k, x: k, call("hypot_over", x, y): k})
     return None
 
@@ -227,14 +224,17 @@ def hypot_over(node: Apply, graph: Any) -> Any:
 def height(node: Apply, graph: Any) -> Any:
     """y leg(x, y) -> height(x, y), also powers of both"""
     p = as_product(node.outputs[0])
-    if node.outputs[0].dtype != "float64":
-        return None
-    for factor, e in p.factors.items():
+    for factor in p.factors:
         x, y = factor.owner.inputs if elementwise(factor, "leg") else (None, None)
-        k = min(e, p.factors.get(y, 0.0))
-        if k >= 1 and float(k).is_integer():
+        if k := _times_both(p, factor, y, 1):
             return exchanged(p, {factor: -k, y: -k, call("height", x, y): k})
     return None
+
+
+def _times_both(p: Product, factor: Any, x: Any, e: int) -> float:
+    """Return how many times p has the float64 number factor x^e; 0 if that is no whole number."""
+    k = min(p.factors[factor], e * p.factors.get(x, 0.0))
+    return k if factor.dtype == "float64" and k >= 1 and float(k).is_integer() else 0
 
 
 @rule(

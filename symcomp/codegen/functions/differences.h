@@ -26,21 +26,11 @@ INLINE double d_share_difference(double x, double y)
     return z + 0.5 * e * (1 - z * z);
 }
 
-/* The rounding error of a b = p, also by one instruction. */
-INLINE double rest_of_product(double a, double b, double p)
-{
-#if defined(__FMA__) || defined(__CUDACC__)
-    return finite_or_0(__builtin_fma(a, b, -p));
-#else
-    return product_error(a, b, p);
-#endif
-}
-
 /* (1 + s + l)^2 - 1 less its rounded value t = 2 s + s^2, for small l. */
 INLINE double rest_of_square(double s, double l, double t)
 {
     double p = s * s;
-    return ((2 * s - t) + p) + (rest_of_product(s, s, p) + 2 * (l + s * l));
+    return ((2 * s - t) + p) + (product_error(s, s, p) + 2 * (l + s * l));
 }
 
 /* exp(x + e) for x <= 0 and small e, and in `rest` its rounding error, to 10 bits more than a double has:
@@ -58,7 +48,7 @@ INLINE double d_exp_and_rest(double x, double e, double *rest)
     q = MAD(r, q, 1.0 / 120);
     q = MAD(r, q, 1.0 / 24);
     q = MAD(r, q, 1.0 / 6);
-    l += 0.5 * rest_of_product(r, r, square) + (r * square * q + sum_error(high, low, r) * (1 + r));
+    l += 0.5 * product_error(r, r, square) + (r * square * q + sum_error(high, low, r) * (1 + r));
     double sum = s + l;
     l += s - sum;
     s = sum;
@@ -87,7 +77,7 @@ INLINE double d_difference_rest(double x, double y, double w)
 
 INLINE double d_product_rest(double x, double y)
 {
-    return rest_of_product(x, y, x * y);
+    return product_error(x, y, x * y);
 }
 
 /* (x exp(w) + y exp(v)) / (exp(w) + exp(v)), where the terms of the numerator may nearly cancel. */
@@ -181,7 +171,7 @@ INLINE double d_times_power(double x, double k)
 /* exp((l + k log(2)) c / n): a power of two for the integer part of k c / n, and an exponential. */
 INLINE double d_power_of_parts(double l, double k, double c, double n)
 {
-    double t = k * c, whole = rint(t / n), left = (t - whole * n) + rest_of_product(k, c, t);
+    double t = k * c, whole = rint(t / n), left = (t - whole * n) + product_error(k, c, t);
     double rest = (l * c + left * 0x1.62e42fefa39efp-1) / n, more = rint(rest * LOG2E);
     int apart = fabs(more) < 4096;
     more = apart ? more : 0;
@@ -252,7 +242,7 @@ INLINE double d_by_squares(double p, double q, double d)
 /* exp(x y) as if the exponent were not rounded; its error must not change 0 or infinity. */
 INLINE double d_exp_of_product(double x, double y)
 {
-    double p = x * y, growth = 1 + rest_of_product(x, y, p);
+    double p = x * y, growth = 1 + product_error(x, y, p);
     return m_exp(p) * (growth > 0.5 ? growth : 0.5);
 }
 

@@ -23,7 +23,8 @@ INLINE REAL F(high_half)(REAL x)
     return big - (big - x);
 }
 
-/* The rounding error of a b = p (Dekker, 1971), 0 where that is not finite. */
+/* The rounding error of a b = p, by one instruction or by halves (Dekker, 1971); 0 where that is not
+   finite. */
 INLINE REAL F(product_error)(REAL a, REAL b, REAL p)
 {
 #if defined(__FMA__) || defined(__CUDACC__)
@@ -32,5 +33,5 @@ INLINE REAL F(product_error)(REAL a, REAL b, REAL p)
     REAL a1 = F(high_half)(a), b1 = F(high_half)(b), a2 = a - a1, b2 = b - b1;
     REAL e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
 #endif
-    return F(fabs)(e) < INFINITY ? e : 0;
+    return F(finite_or_0)(e);
 }
