@@ -180,6 +180,8 @@ cdef class DevicePool:
         Bytes for arrays to come.
     limit : int
         The most bytes of both; 0: as many as the driver gives.
+    peak : int
+        The most bytes of ``used`` at a time, since it was last set.
 
     Parameters
     ----------
@@ -194,7 +196,7 @@ cdef class DevicePool:
     cdef readonly DeviceLibrary library
     cdef readonly DeviceCounters counters
     cdef readonly int64_t used, cached
-    cdef public int64_t limit
+    cdef public int64_t limit, peak
     cdef object _refuse, _users
     cdef bint _keeps_blocks
     cdef dict _free
@@ -223,6 +225,7 @@ cdef class DevicePool:
         else:
             made.address = self._fresh(size, nbytes, what)
         self.used += size
+        self.peak = max(self.peak, self.used)
         made.nbytes, made._size, made._pool = nbytes, size, self
         return made
 

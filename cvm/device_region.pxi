@@ -239,6 +239,10 @@ cdef class RegionPlan:
     ----------
     plan : Plan
         The calls, for readers.
+    inputs : list
+        As given.
+    staged_bytes : int
+        Of the fixed addresses of small arguments and results; 0 without them.
 
     Parameters
     ----------
@@ -258,11 +262,12 @@ cdef class RegionPlan:
     """
 
     cdef readonly object plan
+    cdef readonly list inputs
     cdef DevicePlan _native
     cdef object _work, _driver, _device, _array_type, _what
     cdef DeviceStream _stream
     cdef DevicePool _pool
-    cdef list _inputs, _outputs, _given, _made, _constants
+    cdef list _outputs, _given, _made, _constants
     cdef dict _graphs
     cdef int64_t _arena
     cdef Staging _staging
@@ -273,7 +278,7 @@ cdef class RegionPlan:
         self.plan, self._work, self._native, self._arena = plan, plan.native, plan.native.native, plan.arena
         self._stream, self._pool, self._driver, self._array_type = stream, pool, stream.driver, array_type
         self._device = stream.driver.name
-        self._inputs, self._outputs, self._what = inputs, outputs, what
+        self.inputs, self._outputs, self._what = inputs, outputs, what
         self._given, self._made = plan.native.inputs, plan.native.made
         self._constants, self._graphs = plan.native.constants, {}
         # Bytes of arguments, then of results, that can have fixed addresses; 0 for the others.
@@ -283,18 +288,22 @@ cdef class RegionPlan:
         if self._native.pieces < 2 * (len([size for size in self._sizes if size]) + 1):
             self._staging = GIVEN_UP
 
+    @property
+    def staged_bytes(self):
+        return sum(self._sizes) if self._staging == STAGED else 0
+
     cdef bint fits(self, tuple values) except -1:
         """Tell whether the arguments have the layouts, and numbers, that the plan is for."""
         cdef DeviceArrayBase x
         cdef Py_ssize_t i
         cdef tuple layout
-        for i in range(len(self._inputs)):
-            if not isinstance(self._inputs[i], tuple):
-                if not _are_same(values[i], self._inputs[i]):
+        for i in range(len(self.inputs)):
+            if not isinstance(self.inputs[i], tuple):
+                if not _are_same(values[i], self.inputs[i]):
                     return False
                 continue
             x = <DeviceArrayBase?>values[i]
-            layout = <tuple>self._inputs[i]
+            layout = <tuple>self.inputs[i]
             if x.driver is not self._driver or not _equal(x.dtype, layout[0]):
                 return False
             if not _equal(x.shape, layout[1]) or not _equal(x.strides, layout[2]):

@@ -333,6 +333,7 @@ class DevicePool:
     used: int
     cached: int
     limit: int
+    peak: int
     def __init__(
         self,
         library: DeviceLibrary,
@@ -406,6 +407,8 @@ class DeviceStream:
 
 class RegionPlan:
     plan: Any
+    inputs: list[Any]
+    staged_bytes: int
     def __init__(
         self,
         plan: Any,

@@ -69,7 +69,10 @@ class DeviceGraph(Op):
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         if any(shape is None for shape in shapes):
             return [None] * len(node.outputs)
-        given = [x.as_tensor_variable() for x in node.inputs]
+        given = [
+            x if i in self.host_inputs else x.as_tensor_variable()
+            for i, x in enumerate(node.inputs)
+        ]
         return shapes_through(self.graph, self._lengths, given, shapes)
 
     @cached_property
@@ -118,6 +121,12 @@ class DeviceProgram(DeviceRegion):
     def driver(self) -> Driver:
         """The driver of the device."""
         return driver_of(self.op.device)
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes on the device that stay from call to call, but for the arena."""
+        constants = sum(memory.nbytes for memory in self._constants.values())
+        return constants + sum(plan.staged_bytes for plan in self.plans)
 
     def make_plan(self, *values: Any) -> RegionPlan:
         """Return the plan for the layouts of these values, and the numbers among them."""

@@ -77,6 +77,15 @@ class UntilProgram:
         """The driver of the device."""
         return driver_of(self.op.device)
 
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes on the device that stay from call to call, but for the arena."""
+        return self.chunks.kept_bytes + sum(x.nbytes for x in self._constants.values())
+
+    def drop_arena(self) -> None:
+        """Give the memory of intermediate values back, which is kept for the next call."""
+        self.chunks.drop_arena()
+
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """Compute the loop; return the outputs of the graph."""
         self.chunks.name = self.name

@@ -74,7 +74,7 @@ def lengths_outside(
 
 def carried_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[Any]:
     """Return the shapes of the final carried values; None for values that are no tensors."""
-    facts = Shapes()
+    facts = Shapes(anywhere=True)
     results: list[Any] = []
     inner = op.layout.step(op.body.inputs).carried
     new = op.layout.results(op.body.outputs).carried

@@ -7,10 +7,9 @@ is not. Both branches of an ifelse are counted, so the figures are upper bounds 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from math import prod
-from typing import Any
 
 from symcomp.core.node import Variable
 from symcomp.core.record import record
@@ -98,18 +97,16 @@ def measure(
     sharing : bool
         A new array takes the memory of one that was dropped, of its size or up to twice as large.
     """
-    walk = _Walk(program, shapes, sharing)
-    for position, step in enumerate(program.instructions):
-        walk.follow(position, step)
-    end = len(program.instructions)
-    values = tuple(walk.value(slot, born, end) for slot, born in walk.born.items())
-    results = frozenset(b for slot in program.outputs for b in walk.lies_in.get(slot, ()))
-    return Usage(values, tuple(walk.sizes), results, walk.peak)
+    return Walk(program, shapes, sharing).usage()
 
 
 @record(frozen=False)
-class _Walk:
-    """The state of a walk through a program."""
+class Walk:
+    """The state of a walk through a program.
+
+    A subclass may follow the memory of another place than the host: it says which variables have
+    arrays there (``tensor_type``), and in which buffers they lie (``places``).
+    """
 
     program: Program
     shapes: Mapping[Variable, tuple[int, ...]]
@@ -124,10 +121,27 @@ class _Walk:
     now: int = 0
     peak: int = 0
 
-    def follow(self, position: int, step: Instruction) -> None:
+    def usage(self) -> Usage:
+        """Walk through the program; return its record."""
+        for position, step in enumerate(self.program.instructions):
+            self._follow(position, step)
+        end = len(self.program.instructions)
+        values = tuple(self._value(slot, born, end) for slot, born in self.born.items())
+        results = frozenset(b for slot in self.program.outputs for b in self.lies_in.get(slot, ()))
+        return Usage(values, tuple(self.sizes), results, self.peak)
+
+    def tensor_type(self, variable: Variable) -> TensorType | None:
+        """Return the type of a variable's arrays; None if none are in this memory."""
+        return variable.type if isinstance(variable.type, TensorType) else None
+
+    def places(self, position: int, step: Instruction) -> list[tuple[int, ...]]:
+        """Return the buffers in which each output of an instruction may lie."""
+        return [self._place(step, j, slot) for j, slot in enumerate(step.outputs)]
+
+    def _follow(self, position: int, step: Instruction) -> None:
         """Take over, make and drop what one instruction does."""
-        for j, slot in enumerate(step.outputs):
-            self._hold(slot, self._place(step, j, slot), position)
+        for slot, buffers in zip(step.outputs, self.places(position, step), strict=True):
+            self._hold(slot, buffers, position)
         self.peak = max(self.peak, self.now)
         for slot in step.frees:
             self.died[slot] = position
@@ -152,9 +166,10 @@ class _Walk:
             sources = tuple(step.inputs[i] for i in aliased)
         if sources:
             return tuple(sorted({b for i in sources for b in self.lies_in.get(i, ())}))
-        return (self._new_array(self.bytes_of(slot)),)
+        return (self.new_array(self.bytes_of(slot)),)
 
-    def _new_array(self, size: int) -> int:
+    def new_array(self, size: int) -> int:
+        """Return the buffer of an array that is made now."""
         self.now += size
         place = bisect_left(self.dropped, (size, -1))
         if self.sharing and place < len(self.dropped) and self.dropped[place][0] <= 2 * size:
@@ -177,17 +192,14 @@ class _Walk:
         """Return the bytes of the elements of the slot's value; 0 for values that are no tensors.
         """
         variable = self.program.variables[slot]
-        kind = variable.type
-        if not isinstance(kind, TensorType):
-            return 0
-        return prod(self.shapes[variable]) * kind.numpy_dtype.itemsize
+        kind = self.tensor_type(variable)
+        return 0 if kind is None else prod(self.shapes[variable]) * kind.numpy_dtype.itemsize
 
-    def value(self, slot: int, born: int, end: int) -> StoredValue:
+    def _value(self, slot: int, born: int, end: int) -> StoredValue:
         """Return the record of one slot's value."""
         variable = self.program.variables[slot]
         name = str(variable)
-        kind: Any = variable.type
-        tensor = isinstance(kind, TensorType)
+        kind = self.tensor_type(variable)
         step = self.program.instructions[born]
         owner = step.node
         view = (
@@ -198,14 +210,63 @@ class _Walk:
         return StoredValue(
             slot,
             name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + "...",
-            self.shapes[variable] if tensor else (),
-            kind.dtype if tensor else str(kind),
+            () if kind is None else self.shapes[variable],
+            str(variable.type) if kind is None else kind.dtype,
             0 if view else self.bytes_of(slot),
             born,
             self.died.get(slot, end),
             self.lies_in[slot],
             variable.source,
         )
+
+
+@record
+class DeviceUsage:
+    """The memory of one device that a compiled function needs for one set of shapes.
+
+    Attributes
+    ----------
+    device : str
+    inputs : int
+        Bytes of the arguments, shared variables and constants that live there.
+    results : int
+        Bytes of the arrays there that are handed out: outputs, and new values of shared variables.
+    peak : int
+        The most bytes at a time in arrays that the call makes there, results included, but without
+        the values within regions.
+    allocated : int or None
+        The most bytes that a call takes there at a time: the arrays, and the arenas of its regions,
+        which are kept for the next call. The plans of the regions tell it. None: a region has no
+        plan for these shapes yet, or steps of a loop are called by the host.
+    kept : int
+        Bytes that regions keep there besides: copies of constants, and places of small arguments
+        and results of graphs.
+    values : tuple of StoredValue
+        That live there.
+    """
+
+    device: str
+    inputs: int
+    results: int
+    peak: int
+    allocated: int | None
+    kept: int
+    values: tuple[StoredValue, ...]
+
+    def lines(self, n: int) -> list[str]:
+        """Return the lines of a report, with the ``n`` largest values."""
+        return [
+            f"on {self.device}",
+            _line("inputs and constants", self.inputs),
+            _line("results", self.results),
+            _line("peak of arrays", self.peak),
+            _line("allocated by a call", self.allocated),
+            _line("kept besides", self.kept),
+            *_table(self.values, n),
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines(20))
 
 
 @record
@@ -233,6 +294,8 @@ class MemoryReport:
     allocated : int or None
         The bytes that a call allocates natively: the arenas and arrays of the plan that is kept for
         these shapes. None: no plan is kept for them; a call makes it, and runs it meanwhile.
+    devices : tuple of DeviceUsage
+        Of each device that values of the function live on; the other numbers are the host's.
     """
 
     inputs: int
@@ -244,43 +307,58 @@ class MemoryReport:
     values: tuple[StoredValue, ...]
     buffers: tuple[int, ...]
     allocated: int | None = None
+    devices: tuple[DeviceUsage, ...] = ()
 
     def text(self, n: int = 20) -> str:
         """Return the report as text, with the ``n`` largest values in their order of birth."""
         lines = [
-            f"inputs and constants        {self.inputs:>14,} bytes",
-            f"results                     {self.results:>14,} bytes",
-            f"internal, without a plan    {self.unplanned:>14,} bytes",
-            f"internal, as planned        {self.planned:>14,} bytes in {len(self.buffers)} buffers",
-            f"peak, without a plan        {self.unplanned_peak:>14,} bytes",
-            f"peak, as planned            {self.peak:>14,} bytes",
-            "allocated by a call         " + self._allocation(),
-            "         bytes   born   dies  buffer  value",
+            _line("inputs and constants", self.inputs),
+            _line("results", self.results),
+            _line("internal, without a plan", self.unplanned),
+            _line("internal, as planned", self.planned) + f" in {len(self.buffers)} buffers",
+            _line("peak, without a plan", self.unplanned_peak),
+            _line("peak, as planned", self.peak),
+            _line("allocated by a call", self.allocated),
+            *_table(self.values, n),
         ]
-        largest = sorted(self.values, key=lambda v: (-v.bytes, v.slot))[:n]
-        for v in sorted(largest, key=lambda v: (v.born, v.slot)):
-            where = f"  at {v.source}" if v.source is not None else ""
-            buffer = "/".join(map(str, v.buffers)) or "-"
-            shape = ", ".join(map(str, v.shape))
-            lines.append(
-                f"{v.bytes:>14,} {v.born:>6} {v.dies:>6}  {buffer:>6}  "
-                f"s{v.slot} {v.name}: {v.dtype} ({shape}){where}"
-            )
-        if len(self.values) > n:
-            lines.append(f"... and {len(self.values) - n} smaller values")
+        for usage in self.devices:
+            lines += usage.lines(n)
         return "\n".join(lines)
-
-    def _allocation(self) -> str:
-        if self.allocated is None:
-            return f"{'not known':>14}: no plan is kept for these shapes"
-        return f"{self.allocated:>14,} bytes"
 
     def __str__(self) -> str:
         return self.text()
 
 
+def _line(what: str, nbytes: int | None) -> str:
+    if nbytes is None:
+        return f"{what:<28}{'not known':>14}: no plan is kept for these shapes"
+    return f"{what:<28}{nbytes:>14,} bytes"
+
+
+def _table(values: Sequence[StoredValue], n: int) -> list[str]:
+    """Return lines with the ``n`` largest values, in their order of birth."""
+    lines = ["         bytes   born   dies  buffer  value"]
+    largest = sorted(values, key=lambda v: (-v.bytes, v.slot))[:n]
+    for v in sorted(largest, key=lambda v: (v.born, v.slot)):
+        where = f"  at {v.source}" if v.source is not None else ""
+        buffer = "/".join(map(str, v.buffers)) or "-"
+        shape = ", ".join(map(str, v.shape))
+        lines.append(
+            f"{v.bytes:>14,} {v.born:>6} {v.dies:>6}  {buffer:>6}  "
+            f"s{v.slot} {v.name}: {v.dtype} ({shape}){where}"
+        )
+    if len(values) > n:
+        lines.append(f"... and {len(values) - n} smaller values")
+    return lines
+
+
 def report(
-    planned: Usage, freed: Usage, kept: Usage, inputs: int, allocated: int | None = None
+    planned: Usage,
+    freed: Usage,
+    kept: Usage,
+    inputs: int,
+    allocated: int | None = None,
+    devices: tuple[DeviceUsage, ...] = (),
 ) -> MemoryReport:
     """Combine the records of a program as planned, without a plan, and without frees."""
     results = sum(planned.buffers[i] for i in planned.results)
@@ -294,4 +372,5 @@ def report(
         planned.values,
         planned.buffers,
         allocated,
+        devices,
     )

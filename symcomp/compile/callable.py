@@ -9,7 +9,7 @@ from typing import Any
 from symcomp.compile.c_function import CFunction, c_function
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
-from symcomp.compile.memory import memory_report
+from symcomp.compile.memory import drop_arenas, memory_report
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
 from symcomp.core.record import replace
@@ -386,10 +386,11 @@ class Function(Caller):
     def free(self) -> None:
         """Release memory kept from earlier calls.
 
-        These are intermediate values (``allow_gc=False``), arenas, and results that are
-        recycled once the caller has dropped them.
+        These are intermediate values (``allow_gc=False``), arenas, on devices too, and results
+        that are recycled once the caller has dropped them.
         """
         self._machine.free()
+        drop_arenas(self.executable)
 
     # -- copies
     # --------------------------------------------------------------------------------------
