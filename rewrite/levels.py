@@ -16,9 +16,11 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from typing import Generic, TypeVar
 
 from symcomp.core.node import Apply, Variable
 
+Item = TypeVar("Item", bound=Hashable)
 Kind = Hashable | None
 INFINITE = 1 << 60
 MOST_RAISED = 64
@@ -144,27 +146,34 @@ def _producers(node: Apply, known: Mapping[Apply, Kind]) -> Iterator[Apply]:
             yield x.owner
 
 
-class NodeGroups:
-    """Groups of nodes: a disjoint-set forest."""
+class DisjointSets(Generic[Item]):
+    """A partition of values: a disjoint-set forest."""
 
     def __init__(self) -> None:
-        self._parent: dict[Apply, Apply] = {}
-        self._first: dict[tuple[int, Kind, Variable | None], Apply] = {}
+        self._parent: dict[Item, Item] = {}
 
-    def find(self, node: Apply) -> Apply:
-        """Return the representative of the group of ``node``."""
-        root = node
-        while (parent := self._parent.get(root, root)) is not root:
+    def find(self, x: Item) -> Item:
+        """Return the representative of the set of ``x``."""
+        root = x
+        while (parent := self._parent.get(root, root)) != root:
             root = parent
-        while node is not root:
-            self._parent[node], node = root, self._parent.get(node, root)
+        while x != root:
+            self._parent[x], x = root, self._parent.get(x, root)
         return root
 
-    def join(self, a: Apply, b: Apply) -> None:
-        """Merge the groups of both."""
+    def join(self, a: Item, b: Item) -> None:
+        """Merge the sets of both."""
         a, b = self.find(a), self.find(b)
-        if a is not b:
+        if a != b:
             self._parent[b] = a
+
+
+class NodeGroups(DisjointSets[Apply]):
+    """Groups of nodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first: dict[tuple[int, Kind, Variable | None], Apply] = {}
 
     def join_users(self, level: int, kind: Kind, x: Variable, user: Apply) -> None:
         """Merge the groups of all clients of ``x`` with this level and kind."""

@@ -63,6 +63,11 @@ class Shapes:
         m, n = self.of(x)[a], self.of(y)[b]
         return m is n or (isinstance(m, int) and m == n)
 
+    def key(self, x: Variable, axis: int) -> int:
+        """Return a number that stands for a length; those of variables are addresses."""
+        n = self.of(x)[axis]
+        return n if isinstance(n, int) else id(n)
+
     def covers(self, x: Any, y: Any) -> bool:
         """Tell whether x is known to have the shape that x and y broadcast to (ranks are equal)."""
         return all(n == 1 or self.same(x, a, y, a) for a, n in enumerate(y.type.shape))
@@ -139,7 +144,9 @@ class Shapes:
         return self._interned.setdefault((length.owner.op, *length.owner.inputs), length)
 
     def intern(self, length: Any) -> Length:
-        """Return the representative, int or variable, of all equal integer expressions."""
+        """Return the representative, int or scalar variable, of all equal expressions of one
+        integer, which may have axes of length 1.
+        """
         pending = [length]
         while pending:
             n = pending.pop()
@@ -159,13 +166,17 @@ class Shapes:
         """Return the interned form of a length; None if it has none yet."""
         if not isinstance(length, Variable):
             return int(length)
-        return int(length.data) if isinstance(length, Constant) else self._interned.get(length)
+        if isinstance(length, Constant):
+            return int(length.data.item())
+        return self._interned.get(length)
 
     def _parts(self, length: Variable) -> Sequence[Length]:
         """Return the lengths that a length is computed from."""
         node = length.owner
         if node is None or _is_scalar(node):
             return () if node is None else node.inputs
+        if isinstance(node.op, DimShuffle) and node.inputs[0].ndim == 0:
+            return node.inputs
         entry = self._entry(node)
         return () if entry is None else [entry]
 
@@ -247,8 +258,8 @@ def _as_type(n: Length, like: Any) -> Any:
 
 
 def _is_scalar(node: Apply | None, name: str | None = None) -> bool:
-    """Tell whether the node computes an integer scalar from integer scalars, by the function of
-    this name.
+    """Tell whether the node computes one integer from single integers, by the function of this
+    name.
     """
     return (
         node is not None
@@ -260,7 +271,8 @@ def _is_scalar(node: Apply | None, name: str | None = None) -> bool:
 
 
 def _is_length(x: Any) -> bool:
-    return isinstance(x, TensorVariable) and x.ndim == 0 and dtypes.is_discrete(x.dtype)
+    single = isinstance(x, TensorVariable) and all(n == 1 for n in x.type.shape)
+    return single and dtypes.is_discrete(x.dtype)
 
 
 def shapes_of(graph: FunctionGraph) -> Shapes:

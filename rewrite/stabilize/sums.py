@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from symcomp.core.dtype import is_discrete
+from symcomp.core.dtype import is_discrete, is_float
 from symcomp.core.node import Apply
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Centered, Variance
+from symcomp.ops.shapes.axes import expand_dims, squeeze
+from symcomp.rewrite.checks import are_compared
 from symcomp.rewrite.pattern import Match, f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of
@@ -21,6 +23,7 @@ from symcomp.rewrite.views import (
     as_sum,
     call,
     number,
+    puts_back,
     rearranged,
     same,
     scaled,
@@ -269,15 +272,75 @@ def centered_twice(node: Apply, graph: Any) -> Any:
     if len(centred) != 1 or centred[0].owner.op != node.op:
         return None
     rest = p.without(*centred).factors
-    return x if all(_constant_along(f, node.op.axes) for f in rest) else None
+    return None if any(_along_once(f, node.op.axes) is None for f in rest) else x
 
 
-def _constant_along(x: Any, axes: tuple[int, ...]) -> bool:
-    """Tell whether ``x`` is known to be constant along the axes."""
-    if all(x.type.shape[a] == 1 for a in axes):
-        return True
+@rule(Reduce, why="deviations from the mean have the sum 0, up to rounding errors")
+def sum_of_deviations(node: Apply, graph: Any) -> Any:
+    """sum(y + c (x - mean(x))) -> sum(y) + c (mean(x) - mean(x)), c constant along the axes: the
+    difference is 0, or NaN where the mean is not finite
+    """
+    op, (z,) = node.op, node.inputs
+    if op.reduction.name != "sum" or op.acc_dtype or not op.axes or not is_float(z.dtype):
+        return None
+    shapes, s = shapes_of(graph), as_sum(z)
+    rest, zeros, operands = Sum(s.constant, {}), [], []
+    for term, k in s.pairs():
+        found = _sum_of_deviation(term, op.axes, shapes)
+        if found is None:
+            rest.terms[term] = k
+        else:
+            zeros.append(scaled(k, found[0]))
+            operands += found[1]
+    if not zeros or rest.constant:
+        return None
+    left = sum_of(0.0, rest.pairs(), z) if rest.terms else operands[0]
+    if left.type.broadcastable != z.type.broadcastable:
+        return None
+    if not are_compared(left, operands, zeros, shapes):
+        return None
+    if rest.terms:
+        zeros.insert(0, expand_dims(op(left), op.axes))
+    return squeeze(sum_of(0.0, [(v, 1.0) for v in zeros], z), op.axes)
+
+
+def _sum_of_deviation(
+    x: Any, axes: tuple[int, ...], shapes: Shapes
+) -> tuple[Any, list[Any]] | None:
+    """Return c (m - m), and the operands of ``x``, y - m first, if ``x`` is c (y - m), where m is
+    the mean of y over the axes, along which c is constant; None if it is not.
+    """
+    p = as_product(x)
+    for d, e in p.factors.items():
+        mean = _subtracted_mean(d, axes, shapes) if e == 1 else None
+        rest = p.without(d)
+        once = {g: _along_once(g, axes) for g in rest.factors}
+        if mean is not None and None not in once.values():
+            c = Product(rest.coefficient, {once[g]: k for g, k in rest.factors.items()})
+            return c.times(mean - mean), [d, *rest.factors]
+    return None
+
+
+def _subtracted_mean(x: Any, axes: tuple[int, ...], shapes: Shapes) -> Any:
+    """Return m if ``x`` is y - m or m - y, where m is the mean of y over the axes; else None."""
+    s = as_sum(x)
+    if s.constant or sorted(s.terms.values()) != [-1.0, 1.0]:
+        return None
+    terms = (*s.terms,)
+    for y, m in (terms, terms[::-1]):
+        found = _mean_of(m, shapes)
+        if found is not None and found[1] == axes and same(found[0], y):
+            return m if puts_back(found[2], axes, y.ndim) else None
+    return None
+
+
+def _along_once(x: Any, axes: tuple[int, ...]) -> Any:
+    """Return ``x`` with length 1 along the axes; None if it is not known to be constant there."""
     filled = elementwise(x, "second")
-    return filled is not None and all(filled.inputs[1].type.shape[a] == 1 for a in axes)
+    for y in (x,) if filled is None else (x, filled.inputs[1]):
+        if all(y.type.shape[a] == 1 for a in axes):
+            return y
+    return None
 
 
 def _mean_of(x: Any, shapes: Shapes) -> tuple[Any, tuple[int, ...], list[Any]] | None:
@@ -306,7 +369,7 @@ def is_inverse_count(rest: Product, y: Any, axes: tuple[int, ...], shapes: Shape
             return False
         count = through_views(factor)[0]
         while (node := elementwise(count, "cast")) is not None:
-            count = node.inputs[0]
+            count = through_views(node.inputs[0])[0]
         if not is_discrete(count.dtype):
             return False
         part, more = shapes.count_of(count)
@@ -328,6 +391,6 @@ SUM_RULES = RuleSet(
         one_minus_erf_squared, one_minus_leg_squared, one_minus_cos, compoundm1, hyperbolic,
         cosh_minus_one, one_plus_cosh,
         sqrt1pm1, hypot_minus, sqrt_difference, square_difference, cube_difference,
-        variance_of_moments, centered_twice,
+        variance_of_moments, centered_twice, sum_of_deviations,
     ]
 )  # fmt: skip

@@ -13,6 +13,7 @@ from symcomp.ops.nnet.entropy import NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSumExp
 from symcomp.ops.nnet.weighted_mean import WeightedMean
 from symcomp.ops.reductions.stable_reduce import Centered, Norm
+from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE, rewrite
 from symcomp.rewrite.rule import RuleSet
@@ -103,6 +104,10 @@ CASES = [
          note="all"),
     case("centered_twice", lambda x, y: Centered((1,))(y * Centered((1,))(x)), (M, M[:, :1]),
          "Centered mul"),
+    case("sum_of_deviations",
+         lambda x, y, c: (y * x + c * (x - T.mean(x, axis=1, keepdims=True))).sum(axis=1),
+         (M, M, M[:, :1]), "DimShuffle DimShuffle DimShuffle add mul mul sub sum sum true_div",
+         static="full"),
     case("log1p", lambda x: T.log(1 + x), (X,), "log1p"),
     case("log1p", lambda x: T.log(1 - 2 * x), (-X,), "log1p mul", note="minus"),
     case("log1p_of", lambda x: T.log1p(T.exp(x)), (SIGNED,), "softplus"),
@@ -564,6 +569,37 @@ def test_hard_values(name):
     assert units_off(run(graph, [values])[0], truth[0]) <= 4
     plain = values_of(inputs, outputs, [values])[0]
     assert not units_off(plain, truth[0]) <= 4, "not a hard case"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_deviations_from_a_mean_that_is_not_finite(bad):
+    x, c = T.dmatrix("x"), T.drow("c")
+    z = (c * (x - T.mean(x, axis=0, keepdims=True))).sum(axis=0)
+    graph = rewritten([x, c], [z], RuleSet([*STABILIZE, *CANONICALIZE]))
+    values = [np.array([[1.0, 0.1, 3.0], [bad, 0.2, 4.0]]), np.array([[2.0, 3.0, bad]])]
+    with np.errstate(invalid="ignore"):
+        (found,) = run(graph, values)
+    np.testing.assert_array_equal(found, [np.nan, 0, np.nan])
+
+
+def test_deviations_are_those_of_the_sum():
+    """No other mean is taken for that along the axes of the sum, and no comparison is lost."""
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+
+    def names(z):
+        graph = FunctionGraph([x, y], [z])
+        return Engine(graph, RuleSet([*STABILIZE, *CANONICALIZE])).run()
+
+    for other in (x.mean(axis=1, keepdims=True), x.mean(), y.mean(axis=0, keepdims=True)):
+        assert "sum_of_deviations" not in {f.rule for f in names((x - other).sum(axis=0))}
+    deviations = x - x.mean(axis=0, keepdims=True)
+    for factor in (y, T.exp(x)):
+        assert "sum_of_deviations" not in {f.rule for f in names((factor * deviations).sum(axis=0))}
+    assert "sum_of_deviations" not in {f.rule for f in names((T.exp(y) + deviations).sum(axis=0))}
+    # The factor compares the lengths.
+    factor = (T.exp(y) * x).sum(axis=0, keepdims=True)
+    z = (T.exp(y) + factor * deviations).sum(axis=0)
+    assert "sum_of_deviations" in {f.rule for f in names(z)}
 
 
 # Sums and products of a narrow x and float64: the result has that dtype, and its digits where it is
