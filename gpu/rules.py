@@ -19,6 +19,7 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import toposort
 from symcomp.gpu.branches import choose_on_devices
 from symcomp.gpu.driver.devices import canonical
+from symcomp.gpu.fusion import fused_for_devices, take_products_apart
 from symcomp.gpu.inlining import inline_graphs
 from symcomp.gpu.loop_plans import lowered_loop
 from symcomp.gpu.loops import DeviceLoop, DeviceUntil, is_count, leave_loops
@@ -32,7 +33,7 @@ from symcomp.gpu.lowerings.contract import (
 )
 from symcomp.gpu.lowerings.decompositions import DECOMPOSITIONS
 from symcomp.gpu.lowerings.determinants import DETERMINANTS
-from symcomp.gpu.lowerings.elements import ELEMENTS, multiplies_complex
+from symcomp.gpu.lowerings.elements import ELEMENTS
 from symcomp.gpu.lowerings.fourier import FOURIER
 from symcomp.gpu.lowerings.linalg import LINALG
 from symcomp.gpu.lowerings.parts import PARTS
@@ -92,20 +93,6 @@ def move(graph: FunctionGraph, firings: list[Firing]) -> None:
     choose_on_devices(graph)
     _cancel(graph)
     copy_results_together(graph)
-
-
-def take_products_apart(graph: FunctionGraph) -> None:
-    """Make nodes of the steps of a formula with products of complex numbers along axes, which have
-    kernels of their own.
-    """
-    for node in graph.toposort():
-        op: Any = node.op
-        steps = op.formula.steps if isinstance(op, Fused) else ()
-        if any(multiplies_complex(step.function, step.dtype) for step in steps):
-            found = op.unfold(node.inputs)
-            for old, new in zip(node.outputs, found, strict=True):
-                new.source = old.source
-                graph.replace(old, new)
 
 
 def _take_parts_first(graph: FunctionGraph) -> None:
@@ -416,22 +403,23 @@ def _replace(
     on_host: set[Variable] = set()
     for node in nodes:
         lowering = lowering_of(node)
-        numbers = lowering.on_host(node) if lowering is not None else frozenset()
+        needed = lowering.on_host(node) if lowering is not None else frozenset()
         for i, x in enumerate(node.inputs):
             if x.owner in members or isinstance(x, Constant):
                 continue
             inputs.setdefault(x)
             is_number = kinds[node] == LENGTH and not isinstance(node.op, Shape | ShapeI)
-            if i in numbers or is_number:
+            if i in needed or is_number:
                 on_host.add(x)
     outputs = [z for node in nodes for z in node.outputs if _is_used_outside(graph, z, members)]
     # A number that is needed in both places stays on the host: it is a constant of the plan.
     given = [x if x in on_host else on_device(graph, x, device) for x in inputs]
     make = DeviceUntilGraph if isinstance(nodes[0].op, DeviceUntil) else DeviceGraph
+    numbers = tuple(i for i, x in enumerate(inputs) if x in on_host)
     op = make(
-        ClosedGraph(list(inputs), outputs),
+        fused_for_devices(ClosedGraph(list(inputs), outputs), numbers),
         device,
-        tuple(i for i, x in enumerate(inputs) if x in on_host),
+        numbers,
         tuple(i for i, z in enumerate(outputs) if _is_on_host(z, kinds) or is_count(z)),
     )
     region = Apply(op, given, op.output_types(*given), nodes[-1].source)

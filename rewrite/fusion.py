@@ -1,13 +1,14 @@
 """Fusion: replace scalar functions and reductions of the same elements by one op with one loop.
 
-No node is computed twice: each goes into one group, values with clients outside become outputs, and
-values that clients stretch stay outside. Groups stay within one lazy region.
+Each node goes into one group, values with clients outside become outputs, and values that clients
+stretch stay outside. Groups stay within one lazy region. Only values that cost no more memory so
+are computed in several groups.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -42,7 +43,9 @@ from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.dimshuffle import DimShuffle
-from symcomp.rewrite.levels import Kind, NodeGroups, assign_levels, bring_together
+from symcomp.rewrite.checks import join_compared
+from symcomp.rewrite.levels import DisjointSets, Kind, NodeGroups, assign_levels, bring_together
+from symcomp.rewrite.recomputing import compute_again
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.trace import Firing
 
@@ -61,7 +64,12 @@ MOST_TERMS = 32
 OF_NORMS = (Norm, UnitVector, ProjectionLength, Cosine, UnitPowerSum, SubtractProjection)
 
 
-def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
+def fuse(
+    graph: FunctionGraph,
+    firings: list[Firing],
+    by_bytes: bool = False,
+    stays: Container[Apply] = (),
+) -> None:
     """Replace connected scalar functions, and reductions of their results, by fused ops. In linear
     time.
 
@@ -71,11 +79,19 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
         Changed in place.
     firings : list of Firing
         New firings are appended.
+    by_bytes : bool
+        Whether loops take the time of the bytes that they move. Then they compute cheap values of
+        other loops again, in each of their passes, too, and are joined where only a comparison in
+        the graph tells that their rows have equal lengths.
+    stays : container of Apply
+        Nodes that are not fused.
     """
     _divide_sums(graph, firings)
     _use_known_norms(graph, firings)
     order = graph.toposort()
-    kinds = _kinds(order, place(order, graph.outputs), shapes_of(graph))
+    regions, shapes = place(order, graph.outputs), shapes_of(graph)
+    checked = _checked_lengths(order, regions, shapes) if by_bytes else DisjointSets()
+    kinds, patterns = _kinds(order, regions, shapes, checked, stays)
     levels = assign_levels(order, kinds)
     every = {*kinds.values()} - {None}
     # Rows that are read several times come first.
@@ -85,6 +101,9 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
             bring_together(
                 order, kinds, levels, lambda node: _users(graph, node), wanted, _is_number
             )
+    if by_bytes:
+        compute_again(graph, kinds, levels, patterns, firings)
+        order = graph.toposort()
     components = NodeGroups()
     for node in order:
         kind, level = kinds[node], levels[node]
@@ -141,9 +160,16 @@ def _users(graph: FunctionGraph, node: Apply) -> Iterator[Apply]:
     return (client for z in node.outputs for client, _ in graph.clients[z] if client != "output")
 
 
-def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[Apply, Kind]:
+def _kinds(
+    order: Sequence[Apply],
+    regions: Placement,
+    shapes: Shapes,
+    checked: DisjointSets[Any],
+    stays: Container[Apply],
+) -> tuple[dict[Apply, Kind], dict[Kind, Pattern]]:
     """Number the nodes so that equal numbers can be fused: nodes that pass over elements of one
-    shape, or rows of them, in one lazy region. If rows matter, their lengths are known to be equal.
+    shape, or rows of them, in one lazy region. If rows matter, their lengths are known to be equal,
+    or are checked. Return the patterns of the elements, too.
     """
     numbers: dict[Any, int] = {}
     kinds: dict[Apply, Kind] = {}
@@ -154,15 +180,15 @@ def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[A
         kinds[node] = None
         pattern = loop_of(node)
         lines = {*_lines(node)}
-        if pattern is None:
+        if pattern is None or node in stays:
             continue
         if lines and not lines <= {*axes.get(pattern, ())}:
             single = pattern not in axes and all(_row(pattern, lines))
             if not single or not isinstance(node.op, OF_NORMS):
                 continue
         if pattern in axes:
-            lengths = [shapes.of(_elements(node))[a] for a in axes[pattern]]
-            lines_of[node] = tuple(n if isinstance(n, int) else id(n) for n in lengths)
+            keys = [(regions[node], shapes.key(_elements(node), a)) for a in axes[pattern]]
+            lines_of[node] = tuple(checked.find(key) for key in keys)
         elif pattern in elements:
             # Values of rows belong to the elements that they come from: other elements may have as
             # many rows, of another length.
@@ -172,7 +198,20 @@ def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[A
                 pattern = elements[pattern]
         key = (pattern, regions[node], lines_of.get(node))
         kinds[node] = numbers.setdefault(key, len(numbers))
-    return kinds
+    return kinds, {kind: pattern for (pattern, *_), kind in numbers.items()}
+
+
+def _checked_lengths(
+    order: Sequence[Apply], regions: Placement, shapes: Shapes
+) -> DisjointSets[Any]:
+    """Return sets of pairs of a region and a length: a call in which two lengths of a set differ
+    fails, as a scalar function in the region takes both.
+    """
+    found: DisjointSets[Any] = DisjointSets()
+    for node in order:
+        if isinstance(node.op, Elemwise) and len(node.inputs) > 1:
+            join_compared(found, node, shapes, regions[node])
+    return found
 
 
 def _elements(node: Apply) -> Any:

@@ -15,10 +15,11 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply
 from symcomp.errors import ShapeError
 from symcomp.gpu.formulas import plan_copy
+from symcomp.gpu.fusion import fused_for_devices, take_products_apart
 from symcomp.gpu.loops import DeviceLoop, device_loop
 from symcomp.gpu.lowerings.contract import TARGET, DeviceLowering, Plans, can_be_copied
 from symcomp.gpu.planner import Operand, Planner
-from symcomp.gpu.rules import is_needed, take_products_apart
+from symcomp.gpu.rules import is_needed
 from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing
@@ -57,7 +58,9 @@ def _prepared(node: Apply, rewrite_body: RewriteBody) -> DeviceLoop | None:
     rewrite_body(body, chosen_rewrites(op))
     take_products_apart(body)
     prepare_loops(body, [], rewrite_body)
-    return device_loop(op, ClosedGraph(body.inputs, body.outputs))
+    step = ClosedGraph(body.inputs, body.outputs)
+    loop = device_loop(op, step)
+    return None if loop is None else device_loop(op, fused_for_devices(step)) or loop
 
 
 # -- rows around loops

@@ -25,7 +25,7 @@ from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
 
-def fused(inputs, outputs, merge=True, canonical=False):
+def fused(inputs, outputs, merge=True, canonical=False, by_bytes=False):
     """Return the fused graph and the report; check that it has no cycle and right clients."""
     graph = FunctionGraph(inputs, outputs)
     if canonical:
@@ -33,7 +33,7 @@ def fused(inputs, outputs, merge=True, canonical=False):
     elif merge:
         Engine(graph, RuleSet([])).run()
     firings = []
-    fuse(graph, firings)
+    fuse(graph, firings, by_bytes)
     order = graph.toposort()
     assert {*order} == {*graph.nodes}
     for variable, clients in graph.clients.items():
@@ -207,6 +207,53 @@ def test_a_reduction_does_not_wait_for_what_comes_later():
     assert not any("cycle" in str(node) for node in graph.toposort())
 
 
+# -- values computed again
+
+
+def stored_between(*, value, reads=lambda x, y: x):
+    """Return how many arrays the loop before a product stores: one is for the product; the loop
+    after it takes the value, too.
+    """
+    x, y, b, w = T.dmatrix("x"), T.dmatrix("y"), T.drow("b"), T.dmatrix("w")
+    u = value(x, y, b)
+    z = T.dot(T.tanh(u), w) * u + T.log(reads(x, y))
+    values = [np.random.default_rng(i).random(shape) + 1 for i, shape in enumerate([(4, 3)] * 2)]
+    values += [np.ones((1, 3)), np.ones((3, 3))]
+    graph = check_same([x, y, b, w], [z], values, by_bytes=True)
+    first, last = (node for node in graph.toposort() if isinstance(node.op, Fused))
+    assert last.outputs[0] is graph.outputs[0]
+    return len(first.outputs)
+
+
+def test_cheap_values_are_computed_again():
+    assert stored_between(value=lambda x, y, b: x - b) == 1
+    assert stored_between(value=lambda x, y, b: (x - b) * (x + b)) == 1
+    assert stored_between(value=lambda x, y, b: (x - b) * y, reads=lambda x, y: y) == 1
+
+
+def test_values_that_are_read_in_the_place_of_more_are_stored():
+    assert stored_between(value=lambda x, y, b: x * y, reads=lambda x, y: 2.0) == 2
+    assert stored_between(value=lambda x, y, b: T.exp(x - b)) == 2
+
+
+def test_what_is_stored_anyway_is_not_computed_again():
+    x, b, w = T.dmatrix("x"), T.drow("b"), T.dmatrix("w")
+    u = x - b
+    graph, firings = fused([x, b, w], [u, T.dot(T.tanh(u), w) * u], by_bytes=True)
+    assert "compute_again" not in {firing.rule for firing in firings}
+    assert [len(n.outputs) for n in graph.toposort() if isinstance(n.op, Fused)] == [2]
+
+
+def test_wide_arrays_are_not_read_for_narrow_values():
+    """Unless the later loop reads them anyway."""
+    x, w = T.dmatrix("x"), T.dmatrix("w")
+    mask = T.cast(x > 0, "float32")
+    for more, count in ((0, 2), (x, 1)):
+        graph, _ = fused([x, w], [T.dot(mask * x, w) * mask + more], by_bytes=True)
+        first = next(node for node in graph.toposort() if isinstance(node.op, Fused))
+        assert len(first.outputs) == count
+
+
 # -- rows
 
 
@@ -245,6 +292,34 @@ def test_a_normalization_and_its_gradient():
     plain = evaluate(outputs, dict(zip([x, b], values, strict=True)))
     for got, want in zip(run(graph, *values), plain, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_whose_lengths_are_compared_share_a_pass(axis):
+    """The gradient of a normalization takes its argument and another array of its shape."""
+    x, g, b = T.dmatrix("x"), T.dmatrix("g"), T.drow("b")
+    outputs = symcomp.grad((normalized(x, b, axis) * g).sum(), [x])
+    graph, _ = fused([x, g, b], outputs, canonical=True, by_bytes=True)
+    assert kinds(graph) == ["Fused"]
+    rng = np.random.default_rng(0)
+    values = [rng.standard_normal(shape) for shape in ((70, 50), (70, 50), (1, 50))]
+    (want,) = evaluate(outputs, dict(zip([x, g, b], values, strict=True)))
+    np.testing.assert_allclose(run(graph, *values)[0], want, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        run(graph, values[0], values[1][:, :-1], values[2])
+
+
+def test_a_comparison_in_a_branch_holds_in_it_alone():
+    """Elsewhere rows may have other lengths."""
+    x, y, c = T.dmatrix("x"), T.dmatrix("y"), T.bscalar("c")
+    rows = [z / z.sum(axis=1, keepdims=True) for z in (x, y)]
+    outputs = [*rows, ifelse(c, (rows[0] * rows[1]).sum(), 0.0)]
+    graph, _ = fused([x, y, c], outputs, by_bytes=True)
+    values = np.ones((2, 3)), np.ones((2, 4))
+    found = run(graph, *values, np.int8(0))
+    np.testing.assert_allclose(found[1], np.full((2, 4), 0.25))
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        run(graph, *values, np.int8(1))
 
 
 def test_softmax_with_a_bias_and_its_gradient():
@@ -421,10 +496,15 @@ def values_for(shape, seed):
 
 
 @settings(deadline=None, max_examples=200)
-@given(graphs(), st.sampled_from([(3, 4), (0, 2), (1, 1), (300, 77)]), st.integers(0, 1000))
-def test_random_graphs_compute_the_same_bits(graph, shape, seed):
+@given(
+    graphs(),
+    st.sampled_from([(3, 4), (0, 2), (1, 1), (300, 77)]),
+    st.integers(0, 1000),
+    st.booleans(),
+)
+def test_random_graphs_compute_the_same_bits(graph, shape, seed, by_bytes):
     inputs, outputs = graph
-    check_same(inputs, outputs, values_for(shape, seed), merge=False)
+    check_same(inputs, outputs, values_for(shape, seed), merge=False, by_bytes=by_bytes)
 
 
 @settings(deadline=None, max_examples=100)

@@ -148,13 +148,19 @@ class Fused(Op):
                 values.append(unfold_step(step, [values[a] for a in step.arguments]))
         return values
 
+    def unfold_with_lines(self, node: Apply) -> list[Any]:
+        """Return the outputs of a node as expressions of its inputs that know the users' lines."""
+        return self._outputs(node.inputs, node.source)
+
+    def _outputs(self, inputs: Sequence[Any], source: Source | None) -> list[Any]:
+        values = self._unfolded_with_sources(inputs)
+        with made_for(source):
+            return [without_axes(values[r.value], r.dropped) for r in self.formula.results]
+
     def inner_graphs_of(self, node: Apply) -> Sequence[tuple[list[Any], list[Any]]]:
         """Return the steps as one graph, a node for each, with the user's lines."""
         inputs = [x.type(f"x{i}") for i, x in enumerate(node.inputs)]
-        values = self._unfolded_with_sources(inputs)
-        with made_for(node.source):
-            outputs = [without_axes(values[r.value], r.dropped) for r in self.formula.results]
-        return [(inputs, outputs)]
+        return [(inputs, self._outputs(inputs, node.source))]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         formula = self.formula
