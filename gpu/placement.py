@@ -63,11 +63,9 @@ class Placement:
         return target
 
     def type(self, kind: Type) -> Type:
-        """Return the type of the same arrays where they go."""
-        if not isinstance(kind, DeviceType):
-            return kind
-        target = self.of(kind.device)
-        return kind.on_host if target == "cpu" else DeviceType(target, kind.dtype, kind.shape)
+        """Return the type of the same values where they go."""
+        moved = getattr(kind, "moved", None)
+        return kind if moved is None else moved(self.of(kind.device))  # type: ignore[attr-defined]
 
     def array(self, device: str, value: Any) -> Any:
         """Return an array of a file where it goes."""
@@ -106,7 +104,8 @@ class Placement:
             return [ShapeI(op.axis)(*inputs)]
         if isinstance(op, DevicePart) and not _are_on_devices(inputs[:1]):
             return [Subtensor(op.pattern)(*inputs)]
-        return op
+        placed = getattr(op, "placed", None)  # of ops of other packages
+        return op if placed is None else placed(inputs, self.of)
 
 
 def _place(name: Any) -> str:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from symcomp.gpu.native import NativePlan
 from symcomp.gpu.plan import DeviceCall, DeviceStorage, Launch, LoopStep, Motion, Plan, all_calls
 
 LARGEST_32 = 2**31 - 1
+Made = TypeVar("Made")
 # More blocks than this take the same time as loops in the blocks.
 MOST_BLOCKS = 16384
 
@@ -125,7 +126,8 @@ class Planner:
         #: Results of nodes of the graph that nothing needs; a lowering may leave them unwritten.
         self.unused: frozenset[Variable] = frozenset()
         self._first: list[DeviceCall] = []
-        self._made_first: dict[Any, Operand] = {}
+        self._made_first: dict[Any, Any] = {}
+        self._storages_first: set[int] = set()
 
     # -- storages
 
@@ -246,30 +248,37 @@ class Planner:
             DeviceCall("library", self.label, launch, patches, nbytes=nbytes, library=library)
         )
 
-    def once(self, given: Operand, what: Any, plan: Callable[[], Operand]) -> Operand:
-        """Return an operand that depends on another one alone: of an input or a constant it is
-        made once, at the beginning of the plan, also for steps of loops.
+    def once(self, given: Sequence[Operand], what: Any, plan: Callable[[], Made]) -> Made:
+        """Return operands that depend on others alone. They are made once, at the beginning of the
+        plan, also for steps of loops, if the others are inputs, constants or made there.
 
         Parameters
         ----------
-        given : Operand
+        given : sequence of Operand
         what : hashable
-            A key, for one of several operands that depend on it.
+            A key, for one of several that depend on these.
         plan : callable
-            Emits what makes it.
+            Emits what makes them.
         """
-        storage = self.storages[given.storage]
-        if storage.source < 0 and storage.constant is None:
+        if not all(self._is_there_first(x.storage) for x in given):
             return plan()
-        key = given, what
+        key = *given, what
         if key not in self._made_first:
-            step, calls = self._step, self.calls
+            step, calls, n = self._step, self.calls, len(self.storages)
             self._step, self.calls = None, self._first
             try:
                 self._made_first[key] = plan()
             finally:
                 self._step, self.calls = step, calls
-        return self._made_first[key]
+            self._storages_first.update(range(n, len(self.storages)))
+        found: Made = self._made_first[key]
+        return found
+
+    def _is_there_first(self, number: int) -> bool:
+        """Return whether a storage has its value at the beginning of the plan."""
+        storage = self.storages[number]
+        is_given = storage.source >= 0 or storage.constant is not None
+        return is_given or number in self._storages_first
 
     def copy(self, target: Operand, source: Operand) -> None:
         """Emit a copy of all bytes between arrays in C order."""

@@ -228,3 +228,4 @@ def on_device(graph: FunctionGraph, x: Variable, device: str) -> Variable:
 
 DeviceVariable.transfer = transfer  # type: ignore[attr-defined]
 DeviceVariable.to_host = staticmethod(to_cpu)
+DeviceVariable.to_device = staticmethod(to_gpu)

@@ -66,6 +66,10 @@ class DeviceType(Type):
         """A description of the values for C."""
         return DeviceValues(self.device, np.dtype(self.dtype), self.shape)
 
+    def moved(self, target: str) -> Type:
+        """Return the type of the same arrays on another device, or on the host, ``"cpu"``."""
+        return self.on_host if target == "cpu" else DeviceType(target, self.dtype, self.shape)
+
     def is_super(self, other: Type) -> bool:
         """Return whether ``other`` differs at most by knowing more lengths."""
         return isinstance(other, DeviceType) and (
@@ -134,8 +138,10 @@ class DeviceVariable(Variable):
     """
 
     type: DeviceType
-    #: The function that makes the variable a tensor; ``transfers.py`` sets it.
+    #: The functions that make the variable a tensor, and bring a tensor to a device;
+    #: ``transfers.py`` sets them.
     to_host: ClassVar[Callable[[Any], Any]]
+    to_device: ClassVar[Callable[[Any, str], Any]]
 
     def as_tensor_variable(self) -> Any:
         """Return the tensor of the same elements."""

@@ -72,12 +72,11 @@ def _usage(executable: Executable, shapes: ShapesOf, device: str, inputs: int) -
 
 def _plans(program: Program, shapes: ShapesOf, device: str) -> dict[int, Any] | None:
     """Return the kept plan of each region on a device by its position; None if one has none, or if
-    graphs in ops have arrays there, too.
+    there are values there of unknown size.
     """
     found = {}
     for position, step in enumerate(program.instructions):
-        bodies = [inner.program for body in step.bodies for inner in body.together()]
-        if any(device in _devices_of(inner) for inner in bodies):
+        if _is_unknown(program, step, device):
             return None
         op = None if step.node is None else step.node.op
         if isinstance(op, DeviceGraph) and op.device == device:
@@ -124,13 +123,40 @@ class _DeviceWalk(Walk):
 
     def _place_of(self, step: Instruction, j: int, slot: int) -> tuple[int, ...]:
         """Return where an output lies that is not made by a planned region."""
+        viewed = _viewed(step, j)
+        if viewed:
+            return tuple(sorted({b for slot in viewed for b in self.lies_in.get(slot, ())}))
         if self.tensor_type(self.program.variables[slot]) is None:
             return ()
-        # No array on a device is written again, so copies and parts are views.
-        is_part = step.node is not None and isinstance(step.node.op, DevicePart)
-        if is_part or step.opcode in (Opcode.COPY, Opcode.MOVE):
-            return self.lies_in.get(step.inputs[j], ())
         return (self.new_array(self.bytes_of(slot)),)
+
+
+def _viewed(step: Instruction, j: int) -> Sequence[int]:
+    """Return the slots of the values that output j of an instruction may be a view of."""
+    # No array on a device is written again, so copies and parts are views.
+    if step.opcode in (Opcode.COPY, Opcode.MOVE):
+        return [step.inputs[j]]
+    if step.node is None:
+        return []
+    if isinstance(step.node.op, DevicePart):
+        return step.inputs[:1]
+    return [step.inputs[i] for i in step.node.op.view_map.get(j, ())]
+
+
+def _is_unknown(program: Program, step: Instruction, device: str) -> bool:
+    """Return whether an instruction makes values on a device whose bytes do not follow from shapes:
+    graphs in ops that have arrays there, and values that are no arrays, if they are no views.
+    """
+    bodies = [inner.program for body in step.bodies for inner in body.together()]
+    others = [
+        j
+        for j, slot in enumerate(step.outputs)
+        if _device_of(program.variables[slot]) is None
+        and getattr(program.variables[slot].type, "device", None) == device
+    ]
+    return any(device in _devices_of(inner) for inner in bodies) or any(
+        not _viewed(step, j) for j in others
+    )
 
 
 def _block_of(plan: Any, z: Any, bases: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -229,7 +229,10 @@ def plan_sparse_product(
     if transposed and (planner.atomics or max(met, kept, matrix.data.size) > LARGEST_32):
         turned = TRANSPOSED
     elif transposed:
-        matrix = _plan_transposed(planner, matrix)
+        turning, given = matrix, [matrix.data, matrix.indices, matrix.indptr]
+        matrix = planner.once(
+            given, ("transposed", matrix.columns), lambda: _plan_transposed(planner, turning)
+        )
     function = "cusparseSpMV" if dense.ndim == 1 else "cusparseSpMM"
     algorithm = REPRODUCIBLE[function] if turned == AS_IT_IS else DEFAULT
     if dense.ndim == 1:
@@ -279,7 +282,7 @@ def _checked(planner: Planner, indices: Operand, length: int) -> Operand:
     def plan() -> Operand:
         return plan_checked(planner, contiguous(planner, indices), length)
 
-    return planner.once(indices, ("checked", length), plan)
+    return planner.once([indices], ("checked", length), plan)
 
 
 def _library(planner: Planner) -> Cusparse:

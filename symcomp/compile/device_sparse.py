@@ -11,7 +11,18 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from symcomp.compile.device_matrices import (
+    DeviceComponents,
+    SparseToDevice,
+    SparseToHost,
+    TransposedEntries,
+    TransposedPattern,
+    WithEntries,
+    transposed_pattern,
+)
+from symcomp.config import config
 from symcomp.core.node import Apply, Constant
+from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.formulas import NestSequence, nests_for, plan_formula
 from symcomp.gpu.libraries.cusparse import (
     INDEX_TYPES,
@@ -21,17 +32,30 @@ from symcomp.gpu.libraries.cusparse import (
     plan_sampled_product,
     plan_sparse_product,
 )
-from symcomp.gpu.lowerings.contract import TARGET, DeviceLowering, Plans
+from symcomp.gpu.lowerings.contract import (
+    TARGET,
+    DeviceLowering,
+    Plans,
+    lacks_library,
+    lowering_of,
+)
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.rules import is_needed
+from symcomp.gpu.transfers import ToDevice, ToHost
+from symcomp.gpu.type import DeviceType
 from symcomp.ops.convert import constant
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
+from symcomp.ops.indexing.subtensors import getitem
+from symcomp.ops.linalg.products import SameLengths
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.phases import FULL, Phase
-from symcomp.rewrite.rule import RuleSet, rule
-from symcomp.sparse.components import Components
+from symcomp.rewrite.rule import RuleSet, computed_by, rule
+from symcomp.rewrite.shapes import Shapes
+from symcomp.sparse.components import Assemble, Components
 from symcomp.sparse.fused import Usmm
 from symcomp.sparse.products import CompressedDot, SampledDot
+from symcomp.sparse.values import major_axis
 from symcomp.vm.features import Feature, Lowering, offer_feature
 
 
@@ -89,6 +113,50 @@ def _lowered(plan: Plans, first: int, dtypes: Sequence[str]) -> Lowering:
     return lowering
 
 
+# -- arrays that stay on the device
+
+
+@rule(Components, why="the arrays of a matrix on a device are there")
+def components_on_device(node: Apply, graph: Any) -> Any:
+    """components(x, copied to the host) -> copies of the arrays of x"""
+    copy = computed_by(node.inputs[0], SparseToHost)
+    if copy is None:
+        return None
+    *arrays, shape = DeviceComponents()(*copy.inputs)
+    return [*map(ToHost(), arrays), shape]
+
+
+@rule(SparseToDevice, why="a pattern that does not change stays on its device")
+def entries_to_device(node: Apply, graph: Any) -> Any:
+    """x, copied to the host and back -> x; the pattern of x with other entries -> these there"""
+    (x,), device = node.inputs, node.outputs[0].type.device
+    copy, made = computed_by(x, SparseToHost), computed_by(x, Assemble)
+    if copy is not None:
+        (there,) = copy.inputs
+        return there if node.outputs[0].type.is_super(there.type) else None
+    if made is None:
+        return None
+    data, indices, indptr, shape = made.inputs
+    there = _matrix_of(indices, indptr)
+    if there is None or shape is not indices.owner.inputs[0].owner.outputs[3]:
+        return None
+    if not node.outputs[0].type.is_super(there.type):
+        return None
+    return WithEntries()(there, ToDevice(device)(data))
+
+
+def _matrix_of(indices: Any, indptr: Any) -> Any:
+    """Return the matrix on a device that a pattern is copied from; None if there is none."""
+    copies = [computed_by(x, ToHost) for x in (indices, indptr)]
+    if None in copies:
+        return None
+    first, second = (copy.inputs[0] for copy in copies)  # type: ignore[union-attr]
+    node = computed_by(first, DeviceComponents)
+    if node is None or second.owner is not node or (first.index, second.index) != (1, 2):
+        return None
+    return node.inputs[0]
+
+
 @rule(Components, why="the arrays of a constant stay on the device that uses them")
 def components_of_constant(node: Apply, graph: Any) -> Any:
     """components(constant x) -> constants"""
@@ -99,9 +167,86 @@ def components_of_constant(node: Apply, graph: Any) -> Any:
     return [constant(part) for part in op.perform(x.type.filter(x.data))]
 
 
+# -- patterns that are transposed once
+
+
+@rule(CompressedDot, Usmm, why="a pattern that does not change is transposed once")
+def product_with_transpose(node: Apply, graph: Any) -> Any:
+    """dot(transpose(s), d) -> dot(t, d), where t is kept for the pattern of s"""
+    *first, data, indices, indptr, n, dense = node.inputs
+    op: Any = node.op
+    if not op.transposed or lowering_of(node) is None:
+        return None
+    if isinstance(indices, Constant) and isinstance(indptr, Constant) and isinstance(n, Constant):
+        found = _transposed_constant(data, indices.data, indptr.data, int(n.data))
+        devices = _devices_of(graph)
+    else:
+        x = _matrix_of(indices, indptr)
+        if x is None or not _is_minor_length(n, indices, x):
+            return None
+        found, devices = _transposed(x, data), {x.type.device}
+    if found is None or all(lacks_library(node, device) for device in devices):
+        return None
+    return type(op)(False)(*first, *found, ShapeI(0)(indptr) - 1, dense)
+
+
+def _devices_of(graph: Any) -> set[str]:
+    """Return the devices that a graph may be computed on."""
+    found = {v.type.device for v in graph.clients if isinstance(v.type, DeviceType)}
+    return found | ({canonical(config.device)} if config.device != "cpu" else set())
+
+
+def _is_minor_length(n: Any, indices: Any, x: Any) -> bool:
+    """Return whether ``n`` is the length that the indices of a matrix on a device count along."""
+    kind, found = x.type.on_host, Shapes().intern(n)
+    axis = 1 - major_axis(kind.format)
+    if isinstance(found, int) or kind.shape[axis] is not None:
+        return bool(found == kind.shape[axis])
+    shape = indices.owner.inputs[0].owner.outputs[3]
+    read: Any = getitem(shape, axis).owner
+    made = found.owner
+    return made is not None and made.op == read.op and made.inputs == [shape]
+
+
+def _transposed_constant(data: Any, indices: Any, indptr: Any, n: int) -> Any:
+    """Return the arrays of the transpose of a matrix whose pattern is constant; None if they do not
+    fit, which the product tells.
+    """
+    is_whole = indptr[-1] == len(indices) and data.type.shape[0] in (None, len(indices))
+    if not is_whole or (len(indices) and not 0 <= indices.min() <= indices.max() < n):
+        return None
+    order, *pattern = map(constant, transposed_pattern(indices, indptr, n))
+    if isinstance(data, Constant):
+        return [constant(data.data[order.data]), *pattern]
+    return _with_pattern(data, order, pattern)
+
+
+def _transposed(x: Any, data: Any) -> Any:
+    """Return the arrays of the transpose of the matrix with the pattern of ``x`` and these entries.
+    """
+    order, *pattern = map(ToHost(), TransposedPattern()(x))
+    own = computed_by(data, ToHost)
+    components = None if own is None else computed_by(own.inputs[0], DeviceComponents)
+    if components is not None and components.inputs == [x]:
+        return [ToHost()(TransposedEntries()(x)), *pattern]
+    return _with_pattern(data, order, pattern)
+
+
+def _with_pattern(data: Any, order: Any, pattern: Sequence[Any]) -> Any:
+    """Return a matrix of ``pattern`` with entries in another order, if there are as many; None if
+    devices cannot bring them into it.
+    """
+    found: Any = getitem(SameLengths("dot", ((0, 0),))(order, data), order)
+    return None if lowering_of(found.owner) is None else [found, *pattern]
+
+
 REALS = [dtype for dtype in TYPES if not dtype.startswith("complex")]
 PHASE = Phase(
-    "device sparse", "arrays of constants are constants", RuleSet([components_of_constant], FULL),
+    "device sparse", "arrays of sparse matrices, and patterns, stay on devices",
+    RuleSet(
+        [components_of_constant, components_on_device, entries_to_device, product_with_transpose],
+        FULL,
+    ),
     needed=is_needed,
 )  # fmt: skip
 FEATURE = Feature(

@@ -211,8 +211,8 @@ devices = lazy_module("symcomp.gpu.rules")
 
 
 def _lives(spec: Input) -> bool:
-    """Return whether the value of a shared tensor is on a device."""
-    return spec.shared is not None and not isinstance(spec.container.type, TensorType)
+    """Return whether the value of a shared variable is on a device."""
+    return spec.shared is not None and hasattr(spec.container.type, "on_host")
 
 
 def _with_devices(
@@ -221,19 +221,20 @@ def _with_devices(
     n_outputs: int,
     roots: Sequence[Variable],
 ) -> tuple[list[Variable], list[Variable]]:
-    """Return inputs and roots where shared tensors that live on devices are inputs of these types;
+    """Return inputs and roots where shared values that live on devices are inputs of these types;
     what the graph reads are copies on the host, which rewriting leaves out.
     """
-    there: dict[Variable, Variable] = {}
+    there: dict[Variable, Any] = {}
     for spec in inputs:
         if _lives(spec):
             spec.type = spec.container.type
             there[spec.variable] = spec.type.make_variable(spec.name)
-    pairs = {variable: devices.ToHost()(stored) for variable, stored in there.items()}
+    pairs = {variable: stored.to_host(stored) for variable, stored in there.items()}
     found = rebuild(roots, pairs)
     for k, (i, _) in enumerate(updates, n_outputs):
         if _lives(inputs[i]):
-            found[k] = devices.ToDevice(inputs[i].type.device)(found[k])  # type: ignore[attr-defined]
+            stored = there[inputs[i].variable]
+            found[k] = stored.to_device(found[k], stored.type.device)
     devices.register()
     return [there.get(spec.variable, spec.variable) for spec in inputs], found
 
@@ -261,7 +262,7 @@ def make(
     with span("copy"):
         roots = [*outputs, *(expression for _, expression in updates)]
         leaves = [spec.variable for spec in inputs]
-        if any(isinstance(spec.variable.type, TensorType) and _lives(spec) for spec in inputs):
+        if any(_lives(spec) and not hasattr(spec.variable.type, "on_host") for spec in inputs):
             leaves, roots = _with_devices(inputs, updates, len(outputs), roots)
         graph = FunctionGraph(leaves, roots)
     trace = mode.rewrite(graph)

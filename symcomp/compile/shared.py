@@ -45,6 +45,11 @@ class SharedVariable(Variable):
         self.container = container or Container(type, value, name, strict, allow_downcast)
         self._default_update: Variable | None = None
 
+    @staticmethod
+    def type_on(device: str, kind: Type) -> Type:
+        """Return the type of the values of ``kind`` on a device."""
+        raise TypeError(f"there are no values of {kind} on devices")
+
     @property
     def default_update(self) -> Variable | None:
         """The update that functions apply by default."""
@@ -135,6 +140,13 @@ class TensorSharedVariable(SharedVariable, TensorVariable):
     """A shared array."""
 
     type: TensorType
+
+    @staticmethod
+    def type_on(device: str, kind: Type) -> Type:
+        """Return the type of the values of ``kind`` on a device."""
+        tensor: Any = kind
+        found: Type = devices.DeviceType(device, tensor.dtype, tensor.shape)
+        return found
 
 
 class GenericSharedVariable(SharedVariable):
@@ -285,8 +297,7 @@ def tensor_shared(
     """Make a shared tensor of an array or a number, on the host or on a device."""
     if options or not isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
         raise NotMine(f"not a tensor: {describe_value(value)} with options {options}")
-    if target is not None and device is not None and target != device:
-        raise ValueError(f"shared: target={target!r} and device={device!r} mean the same: give one")
+    place = place_of(device, target)
     refuse_masked(value)
     if borrow and isinstance(value, np.ndarray):
         array = value
@@ -302,9 +313,25 @@ def tensor_shared(
     kind = TensorType(array.dtype, tuple(shape))
     if kind.ndim != array.ndim:
         raise ShapeError(f"shared: shape {kind.shape} for an array of shape {array.shape}")
-    place = device or target or (config.device if kind.dtype in _ON_DEVICES else "cpu")
+    if place is None:
+        place = config.device if kind.dtype in _ON_DEVICES else "cpu"
+    return placed(TensorSharedVariable, place, kind, array, name, strict, allow_downcast)
+
+
+def place_of(device: str | None, target: str | None) -> str | None:
+    """Return the place that a caller names in one of two ways, or None."""
+    if target is not None and device is not None and target != device:
+        raise ValueError(f"shared: target={target!r} and device={device!r} mean the same: give one")
+    return device or target
+
+
+def placed(
+    made: Any, place: str, kind: Type, value: Any, name: str | None, *options: Any
+) -> Any:
+    """Return a shared variable of the class ``made``, whose value lives on the host, ``"cpu"``, or
+    on a device.
+    """
     if place == "cpu":
-        return TensorSharedVariable(kind, array, name, strict, allow_downcast)
-    lives = devices.DeviceType(place, kind.dtype, kind.shape)
-    container = Container(lives, array, name, strict, allow_downcast)
-    return TensorSharedVariable(kind, None, name, strict, allow_downcast, container)
+        return made(kind, value, name, *options)
+    container = Container(made.type_on(place, kind), value, name, *options)
+    return made(kind, None, name, *options, container)

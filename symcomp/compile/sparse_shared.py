@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcomp.compile.shared import NotMine, SharedVariable, add_constructor
+from symcomp.compile.shared import (
+    NotMine,
+    SharedVariable,
+    add_constructor,
+    place_of,
+    placed,
+)
+from symcomp.config import config
+from symcomp.core.node import Type
 from symcomp.core.tensor import describe_value
+from symcomp.lazy import lazy_module
 from symcomp.sparse.type import SparseType, SparseVariable, type_of_value
 from symcomp.sparse.values import is_sparse
+
+matrices = lazy_module("symcomp.compile.device_matrices")
 
 
 class SparseSharedVariable(SharedVariable, SparseVariable):
@@ -15,11 +26,17 @@ class SparseSharedVariable(SharedVariable, SparseVariable):
 
     type: SparseType
 
+    @staticmethod
+    def type_on(device: str, kind: Type) -> Type:
+        """Return the type of the values of ``kind`` on a device."""
+        found: Type = matrices.DeviceSparseType(device, kind)
+        return found
+
     def zero(self, borrow: bool = False) -> None:
         """Set all stored entries to zero; the pattern stays."""
-        value = self.type.copy_value(self.container.value)
+        value = self.get_value()
         value.data[...] = 0
-        self.container.value = value
+        self.set_value(value, borrow=True)
 
 
 def sparse_shared(
@@ -30,16 +47,26 @@ def sparse_shared(
     borrow: bool = False,
     format: str | None = None,
     shape: Any = None,
+    target: str | None = None,
+    device: str | None = None,
     **options: Any,
 ) -> SparseSharedVariable:
-    """Make a shared variable of a SciPy sparse array or matrix."""
+    """Make a shared variable of a SciPy sparse array or matrix, on the host or on a device."""
     if options or not is_sparse(value):
         raise NotMine(f"not a sparse matrix: {describe_value(value)} with options {options}")
     kind = type_of_value(value, format=format, shape=shape)
     checked = kind.filter(value)
     if checked is value and not borrow:
         checked = kind.copy_value(value)
-    return SparseSharedVariable(kind, checked, name, strict, allow_downcast)
+    place = place_of(device, target) or _default_place(kind)
+    return placed(SparseSharedVariable, place, kind, checked, name, strict, allow_downcast)
+
+
+def _default_place(kind: SparseType) -> str:
+    """Return ``config.device`` where that multiplies matrices of this type, else ``"cpu"``."""
+    if config.device == "cpu" or not matrices.multiplies(kind, config.device):
+        return "cpu"
+    return config.device
 
 
 add_constructor(sparse_shared)
@@ -53,6 +80,7 @@ def shared(
     strict: bool = False,
     allow_downcast: bool | None = None,
     shape: Any = (None, None),
+    device: str | None = None,
 ) -> SparseSharedVariable:
     """Make a shared variable that holds a sparse matrix.
 
@@ -68,6 +96,10 @@ def shared(
         As for ``symcomp.shared``.
     shape : two of int or None
         The lengths that stay; by default none.
+    device : str, optional
+        Where the matrix lives, ``"cpu"``, ``"cuda0"``, .. or ``"emu"``: CSR and CSC of floats and
+        complex numbers may live on devices. By default they are on ``config.device`` where it has
+        cuSPARSE.
 
     Examples
     --------
@@ -82,5 +114,5 @@ def shared(
            [0., 2.]])
     """
     return sparse_shared(
-        value, name, strict, allow_downcast, borrow=borrow, format=format, shape=shape
+        value, name, strict, allow_downcast, borrow, format, shape, device=device
     )

@@ -256,7 +256,10 @@ def of_sparse():
 
 
 # Expressions are saved as they are built; ops of devices come when functions are compiled.
-ELSEWHERE = ("symcomp.tests", "symcomp.compat", "symcomp.codegen._prebuilt", "symcomp.gpu")
+ELSEWHERE = (
+    "symcomp.tests", "symcomp.compat", "symcomp.codegen._prebuilt", "symcomp.gpu",
+    "symcomp.compile.device_matrices",
+)  # fmt: skip
 
 GROUPS = [
     in_loops, of_graphs, of_random_numbers, of_lists, of_matrices, of_products, of_shapes,

@@ -20,7 +20,7 @@ from symcomp.tests.gpu.running import DEVICE
 # Tests of the emulator alone: itself, its arrays in the host's memory, stand-ins of libraries.
 EMULATED = (
     "test_emulator", "test_exchange", "test_cublas", "test_cudnn", "test_cufft", "test_cusolver",
-    "test_cusparse", "test_decompositions",
+    "test_cusparse", "test_decompositions", "test_sparse_shared",
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from symcomp.compile.saving.values import (
     named_class,
     text_of,
 )
-from symcomp.compile.shared import SharedVariable
+from symcomp.compile.shared import SharedVariable, placed
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.flat import flatten
 from symcomp.core.node import Apply, Constant, Variable
@@ -206,14 +206,11 @@ class GraphReader:
         value = self.value(entry.get("value"))
         cls = named_class(entry.get("class"), SharedVariable)
         name = name_of(entry.get("name"))
-        container = None
         options: Any = (entry.get("strict"), entry.get("allow_downcast"))
+        place = "cpu"
         if entry.get("device") is not None:
-            value = self.placement.array(text_of(member(entry, "device", str)), value)
-            if not isinstance(value, np.ndarray):
-                lives = devices.DeviceType(value.device, kind.dtype, kind.shape)
-                container, value = Container(lives, value, name, *options), None
-        made = cls(kind, value, name, *options, container)
+            place = self.placement.of(text_of(member(entry, "device", str)))
+        made: SharedVariable = placed(cls, place, kind, value, name, *options)
         made.source = self.value(entry.get("source"))
         return made
 

@@ -47,7 +47,7 @@ PLACES = (
     "symcomp.scan.", "symcomp.sparse.",
 )  # fmt: skip
 # Modules of the types and ops of devices, which are not imported for graphs without any.
-DEVICES = "symcomp.gpu."
+DEVICES = ("symcomp.gpu.", "symcomp.compile.device_matrices")
 # Modes that can be saved; user-defined ones cannot.
 MODES: dict[str, type[Mode]] = {cls.__name__: cls for cls in (Mode, NanGuardMode, DebugMode)}
 # The limit of integer parameters of families of scalar functions.
@@ -97,7 +97,7 @@ class Encoder:
             arrays = [self(x) for x in (value.data, *places_of(value))]
             kind = [value.format, sparse_values.container_of(value)]
             return {"sparse": [*kind, [int(n) for n in value.shape], *arrays]}
-        if type(value).__module__ == f"{DEVICES}array":
+        if type(value).__module__ == "symcomp.gpu.array":
             return {"on_device": [value.device, self._array(value.get())]}
         return self._composite(value)
 
