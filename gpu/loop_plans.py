@@ -138,7 +138,7 @@ class _Loop:
         """
         known = dict(zip(step.inputs, values, strict=True))
         with self.planner.writing_over(step.written):
-            plan_nodes(self.planner, step.order, known)
+            plan_nodes(self.planner, step.order, step.outputs, known)
         self.planner.label = self.label
         found = [known[y] if y in known else y.data for y in step.outputs]
         found = [z if isinstance(z, Operand) else self.planner.constant(z) for z in found]

@@ -123,7 +123,7 @@ class Planner:
         self.label = ""
         self._step: LoopStep | None = None
         self._written_over: Collection[Variable] = ()
-        #: Results of nodes of the graph that nothing needs; a lowering may leave them unwritten.
+        #: Results of the graph being planned that nothing needs; a lowering may not write them.
         self.unused: frozenset[Variable] = frozenset()
         self._first: list[DeviceCall] = []
         self._made_first: dict[Any, Any] = {}

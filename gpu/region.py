@@ -113,8 +113,6 @@ class DeviceProgram(DeviceRegion):
         self._products, self._atomics = config.gpu_products, config.gpu_atomics
         self.op, self.name = op, str(op)
         self.order = toposort(op.graph.outputs)
-        used = {x for node in self.order for x in node.inputs}.union(op.graph.outputs)
-        self._unused = frozenset(z for node in self.order for z in node.outputs if z not in used)
         self._constants: dict[Any, DeviceMemory] = {}
 
     @property
@@ -158,8 +156,7 @@ class DeviceProgram(DeviceRegion):
                 layout = value.dtype.name, value.shape, value.strides
                 known[x] = planner.input(i, *layout, is_aligned(value.address))
             require_lengths(x, known[x])
-        planner.unused = self._unused
-        plan_nodes(planner, self.order, known)
+        plan_nodes(planner, self.order, self.op.graph.outputs, known)
         outputs = []
         for i, y in enumerate(self.op.graph.outputs):
             value = known[y] if y in known else y.data
@@ -169,11 +166,21 @@ class DeviceProgram(DeviceRegion):
         return outputs
 
 
-def plan_nodes(planner: Planner, order: Sequence[Apply], known: dict[Variable, Any]) -> None:
-    """Emit the calls of nodes, and add their outputs to the operands and host values ``known``."""
+def plan_nodes(
+    planner: Planner,
+    order: Sequence[Apply],
+    outputs: Sequence[Variable],
+    known: dict[Variable, Any],
+) -> None:
+    """Emit the calls of the nodes of a graph, and add their results to the operands and host values
+    ``known``.
+    """
+    used = {x for node in order for x in node.inputs}.union(outputs)
+    unused = frozenset(z for node in order for z in node.outputs if z not in used)
     for node in order:
         planner.label = f"{node.op} ({node.source})" if node.source else str(node.op)
         given = [known[x] if x in known else x.data for x in node.inputs]
+        planner.unused = unused
         try:
             found = plan_node(planner, node, given)
             for z, value in zip(node.outputs, found, strict=True):

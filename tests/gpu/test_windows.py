@@ -202,11 +202,40 @@ def test_positions_are_written_for_gradients_alone(emu: Emulator) -> None:
     of_floats = 4 * (64 + 16)
     for outputs, nbytes in (([z], of_floats), ([z, T.grad(z.sum(), x)], of_floats + 8 * 16)):
         f = check([x], outputs, [normal((1, 1, 8, 8))], 0, on_host=True)
-        timeline = Timeline()
-        recorded(f, timeline)(normal((1, 1, 8, 8)))
-        timeline.finish()
-        totals = timeline.totals.items()
-        assert [t.nbytes for (_, _, label), t in totals if label.startswith("MaxPool")] == [nbytes]
+        assert bytes_of_pooling(f, normal((1, 1, 8, 8))) == [nbytes]
+
+
+def bytes_of_pooling(f: Any, *values: Any) -> list[int]:
+    """Return the bytes of each max-pooling of a function, in all steps."""
+    timeline = Timeline()
+    recorded(f, timeline)(*values)
+    timeline.finish()
+    found = timeline.totals.items()
+    return [total.nbytes for (_, _, label), total in found if label.startswith("MaxPool")]
+
+
+def test_loops_write_positions_for_gradients_alone(emu: Emulator) -> None:
+    x, of_floats = T.ftensor5("x"), 4 * (64 + 16)
+
+    def pooled(image: Any, total: Any) -> Any:
+        largest = pool_2d(T.tanh(image + total[0, 0, 0, 0]), (2, 2), True)
+        return total + largest, symcomp.until(total[0, 0, 0, 0] > 1e6)
+
+    zeros = T.zeros((1, 1, 4, 4), "float32")
+    plain, _ = symcomp.scan(lambda image, total: pooled(image, total)[0], x, zeros)
+    ending, _ = symcomp.scan(pooled, x, zeros)
+    nested, _ = symcomp.scan(
+        lambda image, total: total
+        + symcomp.scan(lambda t: pooled(image, t)[0], None, zeros, n_steps=2)[0][-1],
+        x,
+        zeros,
+    )
+    value = normal((3, 1, 1, 8, 8))
+    for z, count in ((plain, 3), (ending, 3), (nested, 6)):
+        f = check([x], z, [value], 4, on_host=True)
+        assert bytes_of_pooling(f, value) == [count * of_floats]
+    f = check([x], [plain, T.grad(plain.sum(), x)], [value], 4, on_host=True)
+    assert min(bytes_of_pooling(f, value)) >= 3 * (of_floats + 8 * 16)
 
 
 def test_normalization_reads_and_writes_an_image_once(emu: Emulator) -> None:
