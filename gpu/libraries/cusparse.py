@@ -184,12 +184,15 @@ class CompressedArrays:
     ----------
     data, indices, indptr : Operand
     columns : int
+    in_range : bool
+        Whether all indices are known to be columns.
     """
 
     data: Operand
     indices: Operand
     indptr: Operand
     columns: int
+    in_range: bool = False
 
     @property
     def rows(self) -> int:
@@ -223,8 +226,10 @@ def plan_sparse_product(
     planner.clear(z)
     if z.size == 0 or matrix.data.size == 0 or matrix.columns == 0:
         return z
-    indices = _checked(planner, matrix.indices, matrix.columns)
-    matrix = _aligned(planner, replace(matrix, indices=indices))
+    if not matrix.in_range:
+        indices = _checked(planner, matrix.indices, matrix.columns)
+        matrix = replace(matrix, indices=indices)
+    matrix = _aligned(planner, matrix)
     turned = AS_IT_IS
     if transposed and (planner.atomics or max(met, kept, matrix.data.size) > LARGEST_32):
         turned = TRANSPOSED
@@ -249,9 +254,16 @@ def plan_sparse_product(
 
 
 def plan_sampled_product(
-    planner: Planner, indices: Operand, indptr: Operand, x: Operand, y: Operand
+    planner: Planner,
+    indices: Operand,
+    indptr: Operand,
+    x: Operand,
+    y: Operand,
+    in_range: bool = False,
 ) -> Operand:
-    """Emit the sums of x[i] y[j] at the places (i, j) of a pattern."""
+    """Emit the sums of x[i] y[j] at the places (i, j) of a pattern; ``in_range`` tells whether y
+    is known to have all these rows.
+    """
     rows = indptr.shape[0] - 1
     if x.shape[0] != rows or x.shape[1:] != y.shape[1:] or (indices.size and not y.shape[0]):
         raise ShapeError(
@@ -262,7 +274,7 @@ def plan_sampled_product(
     planner.clear(z)
     if z.size == 0 or x.size == 0:
         return z
-    checked = _checked(planner, indices, y.shape[0])
+    checked = indices if in_range else _checked(planner, indices, y.shape[0])
     pattern = _aligned(planner, CompressedArrays(z, checked, indptr, y.shape[0]))
     if x.ndim == 1:
         x, y = (one.view((*one.shape, 1), (*one.strides, one.itemsize)) for one in (x, y))
@@ -304,7 +316,7 @@ def _aligned(planner: Planner, matrix: CompressedArrays) -> CompressedArrays:
         x if x.is_contiguous and planner.alignment(x) % ALIGNMENT == 0 else _copied(planner, x)
         for x in (matrix.data, matrix.indices, matrix.indptr)
     )
-    return CompressedArrays(data, indices, indptr, matrix.columns)
+    return replace(matrix, data=data, indices=indices, indptr=indptr)
 
 
 def _copied(planner: Planner, x: Operand, dtype: str = "") -> Operand:

@@ -63,8 +63,16 @@ def _product(planner: Planner, node: Apply, given: Sequence[Any]) -> Operand:
     """Emit the product that the last five inputs of a node are factors of."""
     op: Any = node.op
     data, indices, indptr, columns, dense = given
-    matrix = CompressedArrays(data, indices, indptr, int(columns))
+    in_range = _are_in_range(node.inputs[-4], int(columns))
+    matrix = CompressedArrays(data, indices, indptr, int(columns), in_range)
     return plan_sparse_product(planner, matrix, dense, op.transposed)
+
+
+def _are_in_range(indices: Any, length: int) -> bool:
+    """Return whether indices are constants between 0 and a length."""
+    if not isinstance(indices, Constant):
+        return False
+    return indices.data.size == 0 or 0 <= indices.data.min() <= indices.data.max() < length
 
 
 def _plan_dot(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -89,7 +97,9 @@ def _plan_usmm(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[
 
 
 def _plan_sampled(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
-    return [plan_sampled_product(planner, *given)]
+    indices, indptr, x, y = given
+    in_range = _are_in_range(node.inputs[0], y.shape[0])
+    return [plan_sampled_product(planner, indices, indptr, x, y, in_range)]
 
 
 def _lowered(plan: Plans, first: int, dtypes: Sequence[str]) -> Lowering:
@@ -178,7 +188,7 @@ def product_with_transpose(node: Apply, graph: Any) -> Any:
     if not op.transposed or lowering_of(node) is None:
         return None
     if isinstance(indices, Constant) and isinstance(indptr, Constant) and isinstance(n, Constant):
-        found = _transposed_constant(data, indices.data, indptr.data, int(n.data))
+        found = _transposed_constant(data, indices, indptr, int(n.data))
         devices = _devices_of(graph)
     else:
         x = _matrix_of(indices, indptr)
@@ -212,10 +222,11 @@ def _transposed_constant(data: Any, indices: Any, indptr: Any, n: int) -> Any:
     """Return the arrays of the transpose of a matrix whose pattern is constant; None if they do not
     fit, which the product tells.
     """
-    is_whole = indptr[-1] == len(indices) and data.type.shape[0] in (None, len(indices))
-    if not is_whole or (len(indices) and not 0 <= indices.min() <= indices.max() < n):
+    count = len(indices.data)
+    is_whole = indptr.data[-1] == count and data.type.shape[0] in (None, count)
+    if not is_whole or not _are_in_range(indices, n):
         return None
-    order, *pattern = map(constant, transposed_pattern(indices, indptr, n))
+    order, *pattern = map(constant, transposed_pattern(indices.data, indptr.data, n))
     if isinstance(data, Constant):
         return [constant(data.data[order.data]), *pattern]
     return _with_pattern(data, order, pattern)

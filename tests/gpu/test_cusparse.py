@@ -18,6 +18,8 @@ from symcomp.errors import ShapeError, SparsePatternError
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.errors import DeviceError
+from symcomp.gpu.region import DeviceGraph
+from symcomp.sparse.products import CompressedDot, SampledDot
 from symcomp.tests.gpu.libraries import stand_ins
 from symcomp.tests.gpu.running import (
     DEVICE,
@@ -151,6 +153,25 @@ def test_constants_live_on_the_device(cusparse: Any, emu: Emulator) -> None:
         found = f().get()
     assert emu.counters.to_device == 0
     np.testing.assert_allclose(found, value @ array(50), rtol=1e-5, atol=1e-6)
+    (region,) = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
+    kinds = [call.kind for call in region.program.plans[0].plan.calls]
+    assert kinds == ["clear", "library"]  # indices are checked when the plan is made
+
+
+def test_indices_of_constants_are_checked(cusparse: Any, emu: Emulator) -> None:
+    value = matrix(4, 5, "csr")
+    with config.change_flags(device="emu"):
+        n, v, y = T.lscalar("n"), T.fvector("v"), T.fmatrix("y")
+        data, indices, indptr, _ = sparse.components.parts_of(sparse.constant(value))
+        f = symcomp.function([n, v], CompressedDot(False)(data, indices, indptr, n, v))
+        p = symcomp.function([y], SampledDot()(indices, indptr, T.ones((4, 2), "float32"), y))
+    np.testing.assert_allclose(f(5, array(5)), value @ array(5), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(p(array(5, 2)), array(5, 2).sum(axis=1)[value.indices], rtol=1e-5)
+    short = int(value.indices.max())
+    with pytest.raises(IndexError, match=f"is out of range for an axis of length {short}"):
+        f(short, array(short))
+    with pytest.raises(IndexError, match=f"is out of range for an axis of length {short}"):
+        p(array(short, 2))
 
 
 def test_without_the_library_the_processor_multiplies(emu: Emulator) -> None:
