@@ -14,6 +14,7 @@ from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 ROOT = Path(__file__).resolve().parent
 
@@ -80,9 +81,6 @@ class BuildInParallel(build_ext):
     """Compile C files at the same time, on all processors."""
 
     def build_extensions(self) -> None:
-        for extension in self.extensions:
-            if any(source.endswith(".pyx") for source in extension.sources):
-                translate(extension)
         compile_one = self.compiler.compile
 
         def compile_each(sources: list[str], **options: Any) -> list[str]:
@@ -92,6 +90,13 @@ class BuildInParallel(build_ext):
         self.compiler.compile = compile_each
         self.parallel = True
         super().build_extensions()
+
+    def build_extension(self, extension: Extension) -> None:
+        files = [*extension.sources, *extension.depends]
+        is_old = self.force or newer_group(files, self.get_ext_fullpath(extension.name))
+        if is_old and any(source.endswith(".pyx") for source in extension.sources):
+            translate(extension)
+        super().build_extension(extension)
 
 
 def unless_asked(*flags: str) -> list[str]:

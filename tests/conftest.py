@@ -14,9 +14,10 @@ settings.register_profile("steady", derandomize=True)
 settings.load_profile("steady")
 
 # Generated C has no warnings. Some bodies need not all that each is given, and what one dtype makes
-# pointless another needs.
+# pointless another needs. Optimized code is tested in tests/codegen, and everywhere by
+# `make processors`: a compiler that does not optimize takes a third of the time.
 WARNINGS = "-Wall -Wextra -Wno-type-limits -Wno-unused-parameter -Werror"
-DEFAULTS = {"kernels": "False", "cflags": WARNINGS}
+DEFAULTS = {"kernels": "False", "cflags": f"{WARNINGS} -O0"}
 
 
 # Before symcomp reads them, which conftest.py of a folder may make it do.

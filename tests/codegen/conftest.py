@@ -1,4 +1,4 @@
-"""Kernels of the tests are kept for the time of the tests."""
+"""Kernels of the tests are optimized, and kept for the time of the tests."""
 
 import pytest
 
@@ -8,6 +8,12 @@ from symcomp.config import config
 @pytest.fixture(autouse=True, scope="session")
 def _compiled_kernels(tmp_path_factory):
     with config.change_flags(compiledir=str(tmp_path_factory.mktemp("kernels"))):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _optimized_kernels():
+    with config.change_flags(cflags=config.cflags.replace(" -O0", "")):
         yield
 
 

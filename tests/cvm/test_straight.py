@@ -22,8 +22,7 @@ RNG = np.random.default_rng(1)
 @pytest.fixture(autouse=True, scope="module")
 def _kernels(tmp_path_factory):
     directory = str(tmp_path_factory.mktemp("kernels"))
-    flags = f"{config.cflags} -O0"  # compiles in a third of the time
-    with config.change_flags(kernels=True, compiledir=directory, early_code=False, cflags=flags):
+    with config.change_flags(kernels=True, compiledir=directory, early_code=False):
         yield
         early.wait()
 
