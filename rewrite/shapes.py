@@ -27,6 +27,8 @@ Lengths = tuple[Length, ...]
 
 # Placeholder for the lengths of an output while they are inferred.
 _PENDING: Any = object()
+# The numbers with which integer functions change nothing.
+_NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "int_div": 1}
 
 
 class Shapes:
@@ -180,7 +182,7 @@ class Shapes:
         entry = self._entry(node)
         return () if entry is None else [entry]
 
-    def _made_of(self, length: Variable, parts: Sequence[Length]) -> Length:
+    def _made_of(self, length: Any, parts: Sequence[Length]) -> Length:
         """Return the interned form of ``length``, given those of its parts."""
         node = length.owner
         if node is not None and isinstance(node.op, ShapeI):
@@ -191,6 +193,9 @@ class Shapes:
             return parts[0]
         if _is_scalar(node, "switch") and _never(parts[0], parts[2]):
             return parts[2]
+        n = _unchanged(node.op.scalar.name, parts)
+        if isinstance(n, int) or (n is not None and n.dtype == length.dtype):
+            return n
         if _is_scalar(node, "maximum") and 0 in parts:
             n = parts[1 - parts.index(0)]
             if isinstance(n, Variable) and is_natural(n):
@@ -224,6 +229,16 @@ class Shapes:
             entries = (Subtensor((p,))(x) for p, x in zip(places, source.inputs, strict=True))
             return self._shared(source.op(*map(self._shared, entries)))
         return None
+
+
+def _unchanged(name: str, parts: Sequence[Length]) -> Length | None:
+    """Return the length to which the function of this name does nothing: n * 1, n + 0 ..."""
+    neutral = _NEUTRAL.get(name)
+    for i, n in enumerate(parts[:-1] if name in ("sub", "int_div") else parts):
+        others = [m for j, m in enumerate(parts) if j != i]
+        if neutral is not None and all(isinstance(m, int) and m == neutral for m in others):
+            return n
+    return None
 
 
 def _never(condition: Any, x: Any) -> bool:

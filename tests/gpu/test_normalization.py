@@ -14,20 +14,22 @@ from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.formulas import nests_for
 from symcomp.gpu.region import DeviceGraph
 from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.windows.convolution import Convolve
 from symcomp.tensor.nnet.bn import batch_normalization_train
 from symcomp.tests.gpu.running import array, check
 
 AXES = [("per-activation", 4), ("spatial", 4), ((1, 2, 3), 4), ("per-activation", 2), ((1,), 2)]
 
 
-def arrays_moved(f: Any, ndim: int) -> list[tuple[int, int]]:
+def arrays_moved(f: Any, ndim: int, makers: Any = ()) -> list[tuple[int, int]]:
     """Return how many arrays with all axes those formulas of a function read and write that read
-    an argument with all axes, if none is held in registers between passes.
+    an argument with all axes, or the result of one of ``makers``; none is held in registers.
     """
     found = []
     regions = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
     for node in (node for op in regions for node in toposort(op.graph.outputs)):
-        whole = [x for x in node.inputs if x.owner is None and not any(x.type.broadcastable)]
+        given = [x for x in node.inputs if x.owner is None or isinstance(x.owner.op, makers)]
+        whole = [x for x in given if not any(x.type.broadcastable)]
         if not isinstance(node.op, (*FORMULAS, Reduce)) or not any(x.ndim == ndim for x in whole):
             continue
         formula = formula_of(node, FORMULAS)
@@ -71,6 +73,20 @@ def test_the_gradient_reads_two_arrays_twice(emu: Emulator, axes: Any, ndim: int
     values = [*values_for(inputs, shape), array(int(np.prod(shape[1:])), 3)]
     f = check([*inputs, w], [loss, *symcomp.grad(loss, inputs)], values, 256, on_host=True)
     assert arrays_moved(f, ndim) == [(3, 1), (4, 1)]
+
+
+def test_normalization_between_convolutions(emu: Emulator) -> None:
+    """The lengths of the image are those of a convolution."""
+    x, v, w = T.ftensor4("x"), T.ftensor4("v"), T.ftensor4("w")
+    gamma, beta = T.fvector("gamma"), T.fvector("beta")
+    given = T.nnet.conv2d(x, v)
+    z = batch_normalization_train(given, gamma, beta, "spatial")[0]
+    loss = T.sqr(T.nnet.conv2d(z, w)).mean()
+    inputs = [x, v, w, gamma, beta]
+    shapes = (2, 1, 9, 8), (3, 1, 2, 2), (2, 3, 3, 3), (3,), (3,)
+    outputs, values = [loss, *symcomp.grad(loss, inputs)], [array(*s) for s in shapes]
+    f = check(inputs, outputs, values, 1024, on_host=True)
+    assert sorted(arrays_moved(f, 4, Convolve))[-2:] == [(3, 1), (4, 1)]
 
 
 @pytest.mark.parametrize(("axes", "ndim"), AXES)

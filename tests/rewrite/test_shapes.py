@@ -41,6 +41,18 @@ def test_entries_of_vectors_of_lengths():
     assert shapes.intern((T.alloc(x, 2, 3).shape * 2)[1]) == 6
 
 
+def test_lengths_that_rules_simplify():
+    """A length may be simplified after another one was computed from it."""
+    x, shapes = T.dmatrix("x"), Shapes()
+    n, k = x.shape[0], x.shape[1]
+    one = shapes.intern(n - k)
+    same = [(n - k) * 1, 1 * (n + 0 - k), (n - k - 0) // 1, n - k.dimshuffle("x", "x")]
+    assert all(shapes.intern(m) is one for m in same)
+    others = [0 - (n - k), 1 // (n - k), (n - k) + 1, k - n]
+    assert one not in [shapes.intern(m) for m in others]
+    assert shapes.intern(T.cast(n, "int8") * np.int64(1)).dtype == "int64"
+
+
 @pytest.mark.parametrize("linker", ["py", "cvm"])
 def test_many_parts_are_joined(linker):
     mode = symcomp.Mode(linker)
