@@ -204,12 +204,14 @@ def _kinds(
 def _checked_lengths(
     order: Sequence[Apply], regions: Placement, shapes: Shapes
 ) -> DisjointSets[Any]:
-    """Return sets of pairs of a region and a length: a call in which two lengths of a set differ
-    fails, as a scalar function in the region takes both.
+    """Return sets of pairs of a region and a length of elements in rows: a call in which two
+    lengths of a set differ fails, as a scalar function in the region takes both.
     """
     found: DisjointSets[Any] = DisjointSets()
+    with_rows = _axes_of_rows(order)
     for node in order:
-        if isinstance(node.op, Elemwise) and len(node.inputs) > 1:
+        compares = isinstance(node.op, Elemwise) and len(node.inputs) > 1
+        if compares and loop_of(node) in with_rows:
             join_compared(found, node, shapes, regions[node])
     return found
 
