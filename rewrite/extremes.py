@@ -36,6 +36,8 @@ from symcomp.rewrite.views import (
     powered,
     product_of,
     scaled,
+    square_root,
+    sum_of,
 )
 
 # Longer products are not changed.
@@ -185,6 +187,33 @@ def common_factor(node: Apply, graph: Any) -> Any:
 
 
 @rule(
+    "mul", "true_div", needs_in_view=["add"], from_above=True,
+    why="squares may leave the range where their sum over a number of their size does not",
+)  # fmt: skip
+def squares_over(node: Apply, graph: Any) -> Any:
+    """(x^2 + y^2) / (x + y) -> x (x / (x + y)) + y (y / (x + y));
+    (x^2 + y^2) / (x + y)^2 -> (x / (x + y))^2 + (y / (x + y))^2, also with coefficients above 0
+    """
+    out = node.outputs[0]
+    p = as_product(out)
+    if out.dtype != "float64" or node.op.inplace:
+        return None
+    for total, _ in p.found(1, "add"):
+        s = as_sum(total)
+        bases = [square_root(t) for t in s.terms]
+        if not bases or s.constant or min(s.terms.values()) <= 0 or None in bases:
+            continue
+        for below, e in p.factors.items():
+            if e in (-1, -2) and any(x in as_sum(below).terms for x in bases):
+                quotients = [x / below for x in bases]
+                others = bases if e == -1 else quotients
+                terms = [x * q for x, q in zip(others, quotients, strict=True)]
+                found = sum_of(0.0, list(zip(terms, s.terms.values(), strict=True)), total)
+                return p.without(total, below).times(found)
+    return None
+
+
+@rule(
     "mul", "true_div", why="an exponential may leave the range where a product with it does not",
     from_above=True, needs_in_view=["exp"],
 )  # fmt: skip
@@ -228,7 +257,7 @@ def _is_made_with_product(exponential: Any, graph: Any) -> bool:
     exponent = as_sum(node.inputs[0])
     if len(clients) > 1 and not (exponent.single is not None and exponent.single[1] < 0):
         return False
-    others = exponential_of_square, exponential_of_sum
+    others = exponential_of_square, exponential_of_sum, exponential_of_logarithm
     return all(other.function(node, graph) is None for other in others)
 
 
@@ -308,6 +337,24 @@ def exponential_of_sum(node: Apply, graph: Any) -> Any:
     return call("exp_of_sum", *(scaled(c, t) for t, c in s.pairs()))
 
 
+@rule(
+    "exp", needs=["mul", "neg"], from_above=True,
+    why="the rounding error of a number is that of the exponent, a large one of the exponential",
+)  # fmt: skip
+def exponential_of_logarithm(node: Apply, graph: Any) -> Any:
+    """exp(x log(2)) -> exp2(x);   exp(-x log(10)) -> 10^-x, and other whole numbers"""
+    (exponent,) = node.inputs
+    s = as_sum(exponent)
+    if exponent.dtype != "float64" or node.op.inplace or s.single is None or s.constant:
+        return None
+    x, c = s.single
+    base = round(math.exp(min(abs(c), 5.0)))
+    if base < 2 or not math.isclose(abs(c), math.log(base), rel_tol=2**-52):
+        return None
+    x = x if c > 0 else -x
+    return call("exp2", x) if base == 2 else call("pow", np.asarray(float(base)), x)
+
+
 def _with_signs(factors: Sequence[Any]) -> list[Any]:
     """Multiply the first other factor by the signs, which is exact and in range."""
     signs = [x for x in factors if _is_bounded(x, SIGNS)]
@@ -381,8 +428,9 @@ def unit_vector_over_count(node: Apply, graph: Any) -> Any:
 
 EXTREMES = RuleSet(
     [
-        known_difference, common_factor, product_with_exponential, product_in_range, root_in_range,
-        roots_in_range, exponential_of_square, exponential_of_sum, unit_vector_over_count,
+        known_difference, common_factor, squares_over, product_with_exponential, product_in_range,
+        root_in_range, roots_in_range, exponential_of_square, exponential_of_sum,
+        exponential_of_logarithm, unit_vector_over_count,
     ],
     ["extremes"],
 )  # fmt: skip

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.rewrite.pattern import f, variables, view_rule
@@ -80,6 +82,24 @@ arcsin_of_root = view_rule(
     where=lambda m: m.x.dtype == "float64",
     why="the root of a number near 1 has lost the digits of its distance to 1",
 )  # fmt: skip
+
+
+@rule(*SUMS, needs_in_view=["arctan"], why="both are nearly equal for large arguments")
+def arctan_difference(node: Apply, graph: Any) -> Any:
+    """c arctan(x + a) - c arctan(x) -> c arctan2(a, 1 + x (x + a)) for numbers a"""
+    out = node.outputs[0]
+    s = as_sum(out)
+    if len(s.terms) != 2 or s.constant or out.dtype != "float64":
+        return None
+    (a, c), (b, d) = s.pairs()
+    x, y = argument(a, "arctan"), argument(b, "arctan")
+    if c != -d or x is None or y is None or not x.dtype == y.dtype == out.dtype:
+        return None
+    gap = as_sum(x).plus(as_sum(y).times(-1))
+    if gap.terms or not gap.constant:
+        return None
+    difference = scaled(c, call("arctan2", np.asarray(gap.constant), 1 + x * y))
+    return call("known_difference", scaled(c, a), scaled(c, b), difference)
 
 
 # ----- logarithms
@@ -358,7 +378,7 @@ def _by_squares(p: Side, q: Side) -> Any:
 
 DIFFERENCE_RULES = RuleSet(
     [
-        sigmoid_difference, one_minus_sech, secant_minus_one, arcsin_of_root, logs_of_one_plus,
-        log_difference, root_difference,
+        sigmoid_difference, one_minus_sech, secant_minus_one, arcsin_of_root,
+        arctan_difference, logs_of_one_plus, log_difference, root_difference,
     ]
 )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
+from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.linalg.products import Dot
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
@@ -200,6 +201,36 @@ def log1p_of_squared_ratio(node: Apply, graph: Any) -> Any:
     if any(g.dtype != "float64" for g in (*p.factors, node.outputs[0])):
         return None
     return call("log1p_square_ratio", sides[2.0], sides[-2.0])
+
+
+@rule("hypot", needs=["true_div"], why="the quotient may overflow where derivatives do not")
+def hypot_of_quotient(node: Apply, graph: Any) -> Any:
+    """hypot(x / y, 1) -> |hypot_over(y, x)|"""
+    quotients = [q for x in node.inputs if (q := elementwise(x, "true_div")) is not None]
+    if len(quotients) != 1 or all(number(x) != 1 for x in node.inputs):
+        return None
+    x, y = quotients[0].inputs
+    if any(v.dtype != "float64" for v in (x, y, node.outputs[0])):
+        return None
+    return call("abs", call("hypot_over", y, x))
+
+
+@rule("sqrt", needs=["mul"], why="the square over- and underflows before the root")
+def root_of_square_factor(node: Apply, graph: Any) -> Any:
+    """sqrt(x^2 y) -> |x| sqrt(y), also with other even powers; 0 at x = 0"""
+    (inside,), out = node.inputs, node.outputs[0]
+    p = as_product(inside)
+    even = {g: e for g, e in p.factors.items() if e % 2 == 0}
+    rest = p.without(*even)
+    if len(even) != 1 or not rest.factors or p.coefficient <= 0 or min(p.factors.values()) < 0:
+        return None
+    if not inside.dtype == out.dtype == "float64" or any(g.dtype != out.dtype for g in p.factors):
+        return None
+    ((base, e),) = even.items()
+    size, other = call("abs", base), product_of(rest)
+    # The root of a negative number times 0 is NaN, that of -0.0 is not.
+    other = switch(call("eq", base, 0), call("abs", other), other)
+    return powered(size, e / 2) * call("sqrt", other)
 
 
 @rule(
@@ -411,7 +442,8 @@ def exchanged(p: Product, changes: dict[Any, float]) -> Any:
 
 NORM_RULES = RuleSet(
     [
-        root_of_squares, log_of_squares, log1p_of_squared_ratio, log1p_of_square, hypot_over,
+        root_of_squares, root_of_square_factor, hypot_of_quotient, log_of_squares,
+        log1p_of_squared_ratio, log1p_of_square, hypot_over,
         height, odds_share, over_squares,
     ]
 )  # fmt: skip

@@ -122,7 +122,8 @@ def rational_difference(node: Apply, graph: Any) -> Any:
             break
     if sides is not None and len(fractions) == 2:
         c, x, y = sides
-        above = scaled(c, (x - y) * (x + y))
+        gap = as_sum(x).plus(as_sum(y).times(-1))
+        above = scaled(c, (x - y if gap.terms else gap.constant) * (x + y))
     elif not total or not _is_better(total, left < apart, fractions):
         return None
     else:

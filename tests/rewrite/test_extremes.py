@@ -143,3 +143,46 @@ def test_products_with_exponentials(text):
     with np.errstate(all="ignore"):
         as_written = eval(text, {"exp": np.exp}, dict(zip("xyw", points, strict=True)))
     np.testing.assert_array_equal(f(*points)[0], np.broadcast_to(as_written, points[0].shape))
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_squares_over_sums(power):
+    """(x^2 + y^2) / (x + y), and over the square of the sum, in value and gradient."""
+    x, y = T.dvectors("xy")
+    z = (x**2 + y**2) / (x + y) ** power
+    f = symcomp.function([x, y], [z, symcomp.grad(z.sum(), x)])
+    a, b = np.array([0.3, 1.7, -0.2]), np.array([0.4, -0.2, -2.9])
+    values = (a**2 + b**2) / (a + b) ** power
+    slopes = 2 * a / (a + b) ** power - power * (a**2 + b**2) / (a + b) ** (power + 1)
+    for scale in (1e-300, 1e-160, 1.0, 1e155, 1e300):
+        value, slope = f(scale * a, scale * b)
+        np.testing.assert_allclose(value, values * scale ** (2 - power), rtol=1e-14)
+        if power == 1:
+            np.testing.assert_allclose(slope, slopes, rtol=1e-13)
+
+
+def test_exponentials_of_multiples_of_logarithms():
+    """Other numbers than logarithms are left, and so are exponentials of float32."""
+    x, y = T.dvector("x"), T.fvector("y")
+    z = [T.exp(x * np.log(2)), T.exp(-3 * x), T.exp(-x * np.log(10))]
+    z.append(T.exp(y * np.float32(np.log(2))))
+    f = symcomp.function([x, y], z)
+    assert f.maker.trace.counts()["exponential_of_logarithm"] == 2
+    points = np.array([-300.7, -0.3, 1e-9, 87.3, 300.7])
+    with mp.workdps(40):
+        exact = [[mp.mpf(b) ** (s * mp.mpf(p)) for p in points] for b, s in ((2, 1), (10, -1))]
+    two, _, ten, narrow = f(points, [0.5])
+    assert units_off(two, exact[0]) <= 2
+    assert units_off(ten, exact[1]) <= 2
+    np.testing.assert_allclose(narrow, np.sqrt(2), rtol=1e-6)
+
+
+def test_roots_of_products_with_a_square_of_0():
+    """The root of x^2 y is 0 at x = 0, also for negative y, and NaN for infinite y."""
+    x, y = T.dvectors("xy")
+    z = T.sqrt(x**2 * y)
+    f = symcomp.function([x, y], [z, *symcomp.grad(z.sum(), [x, y])])
+    value, by_x, by_y = f([0.0, 0.0, 0.0, 2.0, 2.0], [3.0, -3.0, np.inf, -3.0, np.inf])
+    np.testing.assert_array_equal(value, [0, 0, np.nan, np.nan, np.inf])
+    np.testing.assert_array_equal(by_x[:2], [0, 0])
+    np.testing.assert_array_equal(by_y[:2], [0, 0])

@@ -243,10 +243,11 @@ INLINE REAL F(r_product_of_legs)(REAL x, REAL y)
     return (x / z) * (y / z);
 }
 
-/* sqrt(x^2 + y^2) / x. */
+/* sqrt(x^2 + y^2) / x; for infinite x its limit, 1 or -1. */
 INLINE REAL F(r_hypot_over)(REAL x, REAL y)
 {
-    return F(m_hypot)(x, y) / x;
+    REAL z = F(m_hypot)(x, y) / x, limit = F(copysign)(1, x) + y * 0;
+    return F(fabs)(x) < INFINITY || x != x ? z : limit;
 }
 
 /* x y / sqrt(x^2 + y^2). */
