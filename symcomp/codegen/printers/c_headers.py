@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from symcomp.core.record import record
@@ -119,6 +119,7 @@ class Headers:
         self._headers = {(header.name, header.real): header for header in headers}
         self._parts: dict[Header, list[tuple[str, Piece]]] = {}
         self._named: dict[str, list[Piece]] = {}
+        self._needs: dict[Piece, list[Piece]] = {}
         self._ends: dict[str, set[str]] = {}
         self._unread: dict[str, list[Header]] = {}
         tables = {name for header in headers for name in header.tables}
@@ -141,12 +142,19 @@ class Headers:
             if piece in found:
                 continue
             found.add(piece)
+            waiting += self._needed_by(piece)
+        return found
+
+    def _needed_by(self, piece: Piece) -> list[Piece]:
+        """Return the pieces that a piece names, and its frame."""
+        needs = self._needs.get(piece)
+        if needs is None:
             for name in piece.header.tables:
                 self._read(self._headers[name, None])
-            waiting += self._asked_for(piece.mentions(self._ends))
+            needs = self._needs[piece] = [*self._asked_for(piece.mentions(self._ends))]
             if piece.frame is not None:
-                waiting.append(piece.frame)
-        return found
+                needs.append(piece.frame)
+        return needs
 
     def _asked_for(self, words: Collection[str]) -> Iterator[Piece]:
         """Yield the pieces that these words name."""
@@ -189,7 +197,13 @@ class Headers:
 
 def words_of(*texts: str) -> set[str]:
     """Return the words of C."""
-    return {word for text in texts for word in _WORD.findall(text)}
+    return set().union(*map(_words_of_one, texts))
+
+
+@lru_cache(maxsize=64)
+def _words_of_one(text: str) -> frozenset[str]:
+    """Return the words of a text; kernels are read for their file and for what they call."""
+    return frozenset(_WORD.findall(text))
 
 
 @cache
