@@ -218,14 +218,19 @@ def squares_over(node: Apply, graph: Any) -> Any:
     from_above=True, needs_in_view=["exp"],
 )  # fmt: skip
 def product_with_exponential(node: Apply, graph: Any) -> Any:
-    """x exp(y) -> times_exp(x, y), and x y exp(z) -> times_two_exp(x, y, z), also of divisors"""
+    """x exp(y) -> times_exp(x, y), and in float64 x y exp(z) -> times_two_exp(x, y, z), also of
+    divisors
+    """
     out = node.outputs[0]
     factors = Factors(out)
-    if out.dtype != "float64" or node.op.inplace or not factors.whole or not factors.of_one_shape:
+    if out.dtype not in ("float32", "float64") or node.op.inplace:
+        return None
+    if not factors.whole or not factors.of_one_shape:
         return None
     others = _with_signs([x for x in factors.above if not elementwise(x, "exp")])
     found = [x for x in (*factors.above, *factors.below) if elementwise(x, "exp")]
-    if len(found) != 1 or len(others) > 2 or any(x is not found[0] for x in factors.below):
+    most = 2 if out.dtype == "float64" else 1
+    if len(found) != 1 or len(others) > most or any(x is not found[0] for x in factors.below):
         return None
     (exponential,) = found
     if not _is_made_with_product(exponential, graph):
@@ -249,7 +254,7 @@ def _is_made_with_product(exponential: Any, graph: Any) -> bool:
     squares and sums have functions of their own.
     """
     node = exponential.owner
-    if exponential.dtype != "float64" or node.inputs[0].dtype != "float64":
+    if node.inputs[0].dtype != exponential.dtype:
         return False
     clients = [client for client, _ in graph.clients[exponential]]
     if not all(client == "output" or isinstance(client.op, Elemwise) for client in clients):

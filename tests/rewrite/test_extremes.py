@@ -145,6 +145,24 @@ def test_products_with_exponentials(text):
     np.testing.assert_array_equal(f(*points)[0], np.broadcast_to(as_written, points[0].shape))
 
 
+@pytest.mark.parametrize("text", ["y / exp(x)", "y * exp(-x)", "y / exp(x)**2"])
+def test_products_with_exponentials_of_float32(text):
+    """Where the product is a normal number, also where the exponential leaves the range."""
+    x, y = T.fvectors("xy")
+    z = eval(text, {"exp": T.exp}, {"x": x, "y": y})
+    by_x, by_y = symcomp.grad(z.sum(), [x, y])
+    f = symcomp.function([x, y], [z, by_x, by_y])
+    k = 2 if "**2" in text else 1
+    exponents = np.float32([0.3, -3.7, 44.1, 88.9, -88.9, 102.9, -102.9, -170.3, 170.3]) / k
+    sizes = np.float32([0.0, 1.3e-37, 1.1e-20, -1.7, 3e20, -1.1e38])
+    points = np.array(list(itertools.product(exponents, sizes)), "float32").T
+    wide_x, wide_y = points.astype(float)
+    product = wide_y * np.exp(-k * wide_x)
+    for got, true in zip(f(*points), [product, -k * product, np.exp(-k * wide_x)], strict=True):
+        inside = (np.abs(true) < 1.7e38) & ((np.abs(true) > 1.2e-38) | (true == 0))
+        np.testing.assert_allclose(got[inside], true[inside], rtol=6 * 2.0**-24)
+
+
 @pytest.mark.parametrize("power", [1, 2])
 def test_squares_over_sums(power):
     """(x^2 + y^2) / (x + y), and over the square of the sum, in value and gradient."""

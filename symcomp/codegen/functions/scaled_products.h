@@ -38,9 +38,11 @@ INLINE double r_times_exp(double x, double y)
     return fabs(y) > EXP_BOUND ? x * (y > 0 ? INFINITY : 0) : z;
 }
 
+/* Each half of the exponential is in range where x and the product are normal. */
 INLINE float r_times_expf(float x, float y)
 {
-    return (float)r_times_exp(x, y);
+    float half = m_expf(y / 2);
+    return x * half * half;
 }
 
 /* x y exp(z): each factor takes a part of the exponential if x y over- or underflows. */
