@@ -28,13 +28,12 @@ from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import LogProd
 from symcomp.tests.codegen.running import addresses, attempt
 
-FLOATS = ("float16", "float32", "float64")
+# Numbers of float16 are read and written, but not computed in: softmax alone is tested.
+FLOATS = ("float32", "float64")
 SHAPES = ((3, 4, 5), (60, 10, 1), (1, 7, 130), (2, 600, 3), (0, 3, 2), (2, 0, 3), (1, 1, 1))
 # Exponentials have errors below 2 ulp; their quotients, of the next binade, twice those of both.
 ULPS = 6
 AXES = ((1,), (0, 2))
-# The functions themselves are those of float32: one loop of each kind.
-AXES_OF = {"float16": AXES[:1], "float32": AXES, "float64": AXES}
 
 
 def formula_of(function, dtypes):
@@ -103,7 +102,7 @@ def lines_of(shape, dtype, rng, special=False):
     return x
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", ["float16", *FLOATS])
 @pytest.mark.parametrize("make", [Softmax, LogSoftmax])
 def test_softmax(make, dtype):
     rng = np.random.default_rng(3)
@@ -130,9 +129,8 @@ def test_log_softmax_keeps_digits_where_one_dominates(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_two_lines(dtype):
     rng = np.random.default_rng(4)
-    every = AXES_OF[dtype]
-    functions = [op(axes) for op in (WeightedSoftmax, SubtractWeightedMean) for axes in every]
-    functions += [SubtractWeightedMean(axes, transposed=True) for axes in every]
+    functions = [op(axes) for op in (WeightedSoftmax, SubtractWeightedMean) for axes in AXES]
+    functions += [SubtractWeightedMean(axes, transposed=True) for axes in AXES]
     run = compiled([formula_of(f, [dtype] * 2) for f in functions])
     for shape in SHAPES:
         for special in (False, True):
@@ -165,7 +163,7 @@ def test_centred_where_one_weight_is_nearly_one(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_weighted_means(dtype):
     rng = np.random.default_rng(7)
-    functions = [op(axes) for op in (WeightedMean, WeightedDeviation) for axes in AXES_OF[dtype]]
+    functions = [op(axes) for op in (WeightedMean, WeightedDeviation) for axes in AXES]
     run = compiled([formula_of(f, [dtype] * 2) for f in functions])
     for shape in SHAPES:
         for special in (False, True):
@@ -182,7 +180,7 @@ def test_weighted_means(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_entropies(dtype):
     rng = np.random.default_rng(11)
-    functions = [NegativeEntropy(axes) for axes in AXES_OF[dtype]]
+    functions = [NegativeEntropy(axes) for axes in AXES]
     run = compiled([formula_of(f, [dtype]) for f in functions])
     for shape in SHAPES:
         for special in (False, True):
@@ -194,7 +192,7 @@ def test_entropies(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_divergences(dtype):
     rng = np.random.default_rng(13)
-    functions = [Divergence(axes) for axes in AXES_OF[dtype]]
+    functions = [Divergence(axes) for axes in AXES]
     run = compiled([formula_of(f, [dtype] * 2) for f in functions])
     for shape in SHAPES:
         for special in (False, True):
