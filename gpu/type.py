@@ -18,8 +18,51 @@ from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.devices import canonical
 
 
+class TypeOnDevice(Type):
+    """Base of the types of values in the memory of a device, which are never written again.
+
+    Attributes
+    ----------
+    device : str
+    on_host : Type
+        The type of the same values on the host.
+    """
+
+    device: str
+    on_host: Any
+
+    def to_host(self, value: Any) -> Any:
+        """Return a value as one of the type on the host."""
+        raise NotImplementedError
+
+    def is_super(self, other: Type) -> bool:
+        """Return whether ``other`` differs at most as the type on the host lets it."""
+        return isinstance(other, type(self)) and (
+            self.device == other.device and bool(self.on_host.is_super(other.on_host))
+        )
+
+    def values_eq(self, a: Any, b: Any) -> bool:
+        """Return whether two values have the same elements, NaN being equal to itself."""
+        return bool(self.on_host.values_eq(self.to_host(a), self.to_host(b)))
+
+    def values_eq_approx(self, a: Any, b: Any) -> bool:
+        """Return whether two values are equal up to rounding."""
+        return bool(self.on_host.values_eq_approx(self.to_host(a), self.to_host(b)))
+
+    def may_share_memory(self, a: Any, b: Any) -> bool:
+        """Return False: values on devices are never written again."""
+        return False
+
+    def copy_value(self, value: Any) -> Any:
+        """Return the value itself, which is never written again."""
+        return value
+
+    def __str__(self) -> str:
+        return f"{self.on_host} on {self.device}"
+
+
 @record
-class DeviceType(Type):
+class DeviceType(TypeOnDevice):
     """The type of arrays of one dtype on one device, with some lengths known.
 
     Parameters
@@ -70,12 +113,6 @@ class DeviceType(Type):
         """Return the type of the same arrays on another device, or on the host, ``"cpu"``."""
         return self.on_host if target == "cpu" else DeviceType(target, self.dtype, self.shape)
 
-    def is_super(self, other: Type) -> bool:
-        """Return whether ``other`` differs at most by knowing more lengths."""
-        return isinstance(other, DeviceType) and (
-            self.device == other.device and self.on_host.is_super(other.on_host)
-        )
-
     def joined(self, other: Type) -> Type | None:
         """Return the type of the arrays of both types; None if they differ in more than lengths."""
         if not isinstance(other, DeviceType) or self.ndim != other.ndim:
@@ -107,24 +144,9 @@ class DeviceType(Type):
             raise ShapeError(f"expected {self}, got {value!r}")
         return to_device(value, self.device)
 
-    def values_eq(self, a: Any, b: Any) -> bool:
-        """Return whether two values have the same elements, NaN being equal to itself."""
-        return bool(self.on_host.values_eq(np.asarray(a), np.asarray(b)))
-
-    def values_eq_approx(self, a: Any, b: Any) -> bool:
-        """Return whether two values are equal up to rounding."""
-        return bool(self.on_host.values_eq_approx(np.asarray(a), np.asarray(b)))
-
-    def may_share_memory(self, a: Any, b: Any) -> bool:
-        """Return False: arrays on devices are never written again."""
-        return False
-
-    def copy_value(self, value: Any) -> Any:
-        """Return the value itself, which is never written again."""
-        return value
-
-    def __str__(self) -> str:
-        return f"{self.on_host} on {self.device}"
+    def to_host(self, value: Any) -> np.ndarray:
+        """Return a value as an array of the host."""
+        return np.asarray(value)
 
     def __repr__(self) -> str:
         return f"DeviceType({self.device}, {self.dtype}, {self.shape})"

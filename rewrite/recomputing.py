@@ -21,7 +21,7 @@ from symcomp.rewrite.trace import Firing
 CHEAP = frozenset(
     (
         "abs", "add", "cast", "eq", "ge", "gt", "identity", "le", "logical_and", "logical_or",
-        "lt", "maximum", "minimum", "mul", "neg", "neq", "second", "sign", "sqr", "sub", "switch",
+        "lt", "maximum", "minimum", "mul", "neg", "neq", "second", "sgn", "sqr", "sub", "switch",
         "true_div",
     )
 )  # fmt: skip

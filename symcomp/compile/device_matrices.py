@@ -24,7 +24,7 @@ from symcomp.gpu.libraries.binding import library_of
 from symcomp.gpu.libraries.cusparse import TYPES, Cusparse
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength
-from symcomp.gpu.type import DeviceType
+from symcomp.gpu.type import DeviceType, TypeOnDevice
 from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.shapes.creation import arange
 from symcomp.ops.shapes.shape import ShapeI
@@ -180,7 +180,7 @@ def fits_devices(kind: SparseType) -> bool:
 
 
 @record
-class DeviceSparseType(Type):
+class DeviceSparseType(TypeOnDevice):
     """The type of sparse matrices on one device.
 
     Parameters
@@ -201,12 +201,6 @@ class DeviceSparseType(Type):
         object.__setattr__(self, "device", canonical(device))
         object.__setattr__(self, "on_host", on_host)
 
-    def is_super(self, other: Type) -> bool:
-        """Return whether ``other`` differs at most by its container and by knowing more lengths."""
-        return isinstance(other, DeviceSparseType) and (
-            self.device == other.device and self.on_host.is_super(other.on_host)
-        )
-
     def moved(self, target: str) -> Type:
         """Return the type of the same matrices on another device, or on the host, ``"cpu"``."""
         return self.on_host if target == "cpu" else DeviceSparseType(target, self.on_host)
@@ -216,37 +210,15 @@ class DeviceSparseType(Type):
         is_there = isinstance(value, DeviceMatrix) and value.device == self.device
         if is_there and self.on_host.is_super(value.kind.clone(shape=value.shape)):
             return value
-        if isinstance(value, DeviceMatrix):
-            value = value.get()
-        return on_device(
-            self.on_host, self.on_host.filter(value, strict, allow_downcast), self.device
-        )
+        there = self.on_host.filter(self.to_host(value), strict, allow_downcast)
+        return on_device(self.on_host, there, self.device)
 
-    def values_eq(self, a: Any, b: Any) -> bool:
-        """Return whether two values have the same pattern and entries; NaN equals NaN."""
-        return self.on_host.values_eq(_host(a), _host(b))
-
-    def values_eq_approx(self, a: Any, b: Any) -> bool:
-        """Return whether two values have one pattern and entries that agree to usual precision."""
-        return self.on_host.values_eq_approx(_host(a), _host(b))
-
-    def may_share_memory(self, a: Any, b: Any) -> bool:
-        """Return False: matrices on devices are never written again."""
-        return False
-
-    def copy_value(self, value: Any) -> Any:
-        """Return the value itself, which is never written again."""
-        return value
-
-    def __str__(self) -> str:
-        return f"{self.on_host} on {self.device}"
+    def to_host(self, value: Any) -> Any:
+        """Return a value as a matrix of SciPy's."""
+        return value.get() if isinstance(value, DeviceMatrix) else value
 
     def __repr__(self) -> str:
         return f"DeviceSparseType({self.device}, {self.on_host!r})"
-
-
-def _host(value: Any) -> Any:
-    return value.get() if isinstance(value, DeviceMatrix) else value
 
 
 class DeviceSparseVariable(Variable):

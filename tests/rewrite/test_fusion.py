@@ -15,11 +15,13 @@ from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.control.conditions import ifelse
+from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.fused import Fused
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.fusion import MOST_ARRAYS, MOST_STEPS, MOST_TERMS, fuse
 from symcomp.rewrite.levels import assign_levels
 from symcomp.rewrite.phases import rewrite
+from symcomp.rewrite.recomputing import CHEAP
 from symcomp.rewrite.rule import RuleSet
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
@@ -577,3 +579,7 @@ def test_sums_of_many_arrays_are_divided(count):
     for value in values[1:]:
         wanted = wanted + value
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_cheap_functions_are_there():
+    assert CHEAP - ROWS.keys() == set()
