@@ -432,9 +432,40 @@ def log_softmax(node: Apply, graph: Any) -> Any:
     return None
 
 
+logit = view_rule(
+    "logit",
+    [
+        (f.log_div(x, 1 - x), f.logit(x)),
+        (f.log_div(1 - x, x), -f.logit(x)),
+        (f.log(x) - f.log1p(-x), f.logit(x)),
+    ],
+    where=lambda m: not as_sum(m.x).constant,
+    why="near x = 0.5 the odds x / (1 - x) are near 1, and rounded",
+)
+
+
+entropy_of_two = view_rule(
+    "entropy_of_two", f.xlogx(x) + f.xlogx1p(-x), f.entropy_of_two(x),
+    why="the derivative is a difference of logarithms, equal at x = 0.5",
+)  # fmt: skip
+
+
+@rule("log", needs=["sub", "add"], why="near x = 0.5 the odds against x are near 1, and rounded")
+def log_of_odds(node: Apply, graph: Any) -> Any:
+    """log(1/x - 1) -> -logit(x)"""
+    s = as_sum(node.inputs[0])
+    if s.single is None or s.constant != -1:
+        return None
+    term, c = s.single
+    p = as_product(term)
+    ((y, e),) = p.factors.items() if len(p.factors) == 1 else ((None, 0),)
+    return -call("logit", y) if e == -1 and c * p.coefficient == 1 else None
+
+
 LOGARITHM_RULES = RuleSet(
     [
         log1p, log1p_of, log_of_sum, log_of_function, log_of_product, log_of_power, log1p_of_ndtr,
         log_of_hyperbolic, log_of_ratio, area_sine, log_of_cosine, log1m_square, log_softmax,
+        logit, log_of_odds, entropy_of_two,
     ]
 )  # fmt: skip

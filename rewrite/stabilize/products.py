@@ -181,7 +181,10 @@ half_tangent = view_rule(
 )  # fmt: skip
 
 
-xlogx = view_rule("xlogx", x * f.log(x), f.xlogx(x), why="x log(x) tends to 0 at 0")
+xlogx = view_rule(
+    "xlogx", [(x * f.log(x), f.xlogx(x)), ((1 + x) * f.log1p(x), f.xlogx1p(x))],
+    why="x log(x) tends to 0 at 0",
+)  # fmt: skip
 
 
 @rule(*PRODUCTS, why="gamma overflows at 171; ratios of it do not", needs_in_view=["gamma"])

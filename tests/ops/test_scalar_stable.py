@@ -106,6 +106,18 @@ FUNCTIONS = {
         lambda x: 1 + mp.log(x), 80, [(1e-9, 100), (0.1, 0.9)],
         [*SMALL, *beside(0.2, INVERSE_E, 0.7, 1.0), 1e300],
     ),
+    "xlogx1p": (
+        lambda x: (1 + x) * mp.log1p(x) if x != -1 else mp.mpf(0), 50, [(-1, 1e3), (-1, 1)],
+        [*TINY, -1.0, 2.0**-53 - 1, 1e300],
+    ),
+    "entropy_of_two": (
+        lambda x: x * mp.log(x) + (1 - x) * mp.log1p(-x) if 0 < x < 1 else mp.mpf(0), 400,
+        [(0, 1), (0.4, 0.6)], [0.0, *SMALL, 0.5, 0.4999999123, 1 - 2.0**-53, 1.0],
+    ),
+    "one_plus_log1p": (
+        lambda x: 1 + mp.log1p(x), 80, [(-0.999999, 100), (-0.8, -0.3)],
+        [*TINY, *beside(INVERSE_E - 1, -0.5), 2.0**-53 - 1, 1e300],
+    ),
 }  # fmt: skip
 
 
@@ -120,6 +132,8 @@ def test_at_chosen_points(name, dtype):
         inside &= rounded != 0
     if name == "logit":
         inside &= rounded != 1
+    if name == "one_plus_log1p":
+        inside &= rounded != -1
     check_values(name, exact, rounded[inside], dtype=dtype, digits=digits)
 
 
@@ -282,6 +296,9 @@ LIMITS = {
     "logit": [(0, -inf), (1, inf), (2, nan), (-1, nan), (nan, nan)],
     "xlogx": [(0, 0), (inf, inf), (-1, nan), (nan, nan)],
     "one_plus_log": [(0, -inf), (inf, inf), (-1, nan), (nan, nan)],
+    "xlogx1p": [(-1, 0), (inf, inf), (-2, nan), (nan, nan)],
+    "entropy_of_two": [(0, 0), (1, 0), (2, nan), (-1, nan), (nan, nan)],
+    "one_plus_log1p": [(-1, -inf), (inf, inf), (-2, nan), (nan, nan)],
     "log_mul": [(0, 1, -inf), (inf, 2, inf), (-1, 2, nan), (nan, 1, nan), (0, 0, -inf)],
     "kl_div": [(1, 1, 0), (0, 1, nan), (1, 0, inf), (-1, 1, nan), (inf, 1, nan), (nan, 1, nan)],
     "log_div": [(0, 1, -inf), (1, 0, inf), (-1, 2, nan), (nan, 1, nan), (1, inf, -inf)],
@@ -352,6 +369,8 @@ SLOPES = {
     "log1mexp": [-1e-300, -40.0, -700.0],
     "logexpm1": [1e-300, 0.7, 40.0],
     "xlogx": [1e-300, INVERSE_E, 0.5],
+    "entropy_of_two": [1e-300, 0.4999999123, 0.9],
+    "xlogx1p": [1e-300, INVERSE_E - 1, -0.7, 1e300],
 }
 
 

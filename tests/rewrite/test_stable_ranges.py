@@ -154,6 +154,15 @@ ELEMENTWISE = {
     "exp(-x * log(10))": ([-300.7, -0.3, 1e-9, 87.3, 300.7], 4),
     "exp(-log(1 + exp(x)))": ([-800.0, -3.3, 0.4, 37.0, 700.0], 4),
 }  # fmt: skip
+# Near 0.5, where logarithms of x and 1 - x are nearly equal.
+SHARES = [*SMALL, 0.3, 0.4999999123, 0.5, 0.50000001234, 0.7, 0.9999999, 1 - 1e-15]
+ELEMENTWISE |= {
+    "log(x / (1 - x))": (SHARES, 4),
+    "log((1 - x) / x)": (SHARES, 4),
+    "log(x) - log(1 - x)": (SHARES, 4),
+    "log(1 / x - 1)": (SHARES, 4),
+    "-x * log(x) - (1 - x) * log(1 - x)": (SHARES, 4),
+}
 ROWS = [
     [0.3, -1.2, 2.2, 0.7], [1.1e200, -1.3e200, 0.7e200, 1.9e199],
     [1.1e-200, -1.3e-200, 0.7e-200, 1.9e-199], [1.1e-300, 2e-300, 3e-300, -5e-300],

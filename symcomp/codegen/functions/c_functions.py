@@ -17,7 +17,8 @@ _LIBRARY = {
 }  # fmt: skip
 _TRIGONOMETRIC = ("sin", "cos", "tan")
 _STABLE = (
-    "sigmoid", "softplus", "logit", "log1mexp", "log_sigmoid", "xlogx", "sech_squared",
+    "sigmoid", "softplus", "logit", "log1mexp", "log_sigmoid", "xlogx", "xlogx1p",
+    "entropy_of_two", "sech_squared",
     "logcosh", "one_minus_cos", "one_minus_cos_over_square", "x_over_expm1",
     "sqrt1p_minus_sqrt", "sqrt1pm1", "hypotm1", "log1p_square",
     "over_one_plus_square", "bell", "normal_pdf", "erf", "erfc", "own_ratio", "over_size",
@@ -68,6 +69,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "power_of_parts": ("double", "d_power_of_parts(x, y, w, v)"),
     "sinc": ("result", "r_sinc{s}(x)"),
     "one_plus_log": ("double", "r_one_plus_log(x)"),
+    "one_plus_log1p": ("double", "r_one_plus_log1p(x)"),
     "logexpm1": ("double", "r_logexpm1(x)"),
     **{name: ("double", f"g_{name}(x)") for name in _GAMMA},
     **{name: ("double", f"g_{name}(x, y)") for name in _GAMMA_OF_TWO},

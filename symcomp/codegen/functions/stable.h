@@ -109,6 +109,16 @@ INLINE REAL F(r_xlogx)(REAL x)
     return F(r_xlogy)(x, x);
 }
 
+INLINE REAL F(r_xlogx1p)(REAL x)
+{
+    return F(r_xlog1py)(1 + x, x);
+}
+
+INLINE REAL F(r_entropy_of_two)(REAL x)
+{
+    return F(r_xlogx)(x) + F(r_xlogx1p)(-x);
+}
+
 INLINE REAL F(r_sech_squared)(REAL x)
 {
     REAL e = F(m_exp)(-F(fabs)(x)), z = 2 * e / (1 + e * e);

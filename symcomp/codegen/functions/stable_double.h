@@ -17,3 +17,10 @@ INLINE double r_one_plus_log(double x)
                            2.718281828459045);
     return near == x ? inner : 1 + m_log(x);
 }
+
+/* 1 + x is exact below -0.5, where the root is. */
+INLINE double r_one_plus_log1p(double x)
+{
+    double far = 1 + m_log1p(x), near = r_one_plus_log(1 + x);
+    return x < -0.5 ? near : far;
+}

@@ -66,6 +66,18 @@ xlogx = _row("xlogx", "x", "x log(x), 0 at 0.", lambda x, z, g: g * one_plus_log
 one_plus_log = _row(
     "one_plus_log", "x", "1 + log(x), exact at its root 1 / e.", lambda x, z, g: g / x, public=False
 )
+xlogx1p = _row(
+    "xlogx1p", "x", "(1 + x) log(1 + x), 0 at -1.", lambda x, z, g: g * one_plus_log1p(x),
+    public=False,
+)  # fmt: skip
+one_plus_log1p = _row(
+    "one_plus_log1p", "x", "1 + log(1 + x), exact at its root 1 / e - 1.",
+    lambda x, z, g: g / (1 + x), public=False,
+)  # fmt: skip
+entropy_of_two = _row(
+    "entropy_of_two", "x", "x log(x) + (1 - x) log(1 - x), 0 at 0 and 1.",
+    lambda x, z, g: g * logit(x), public=False,
+)  # fmt: skip
 
 __all__ = [
     "log1mexp", "log_sigmoid", "logaddexp", "logdiffexp", "logexpm1", "logit", "sigmoid",
