@@ -455,17 +455,30 @@ def _cancel(graph: FunctionGraph) -> None:
 
 
 def copy_results_together(graph: FunctionGraph) -> None:
-    """Let results that are copied to the host arrive together: the host waits once."""
+    """Let results that are copied to the host, and arrays that results are views of, arrive
+    together: the host waits once.
+    """
     copies = [
         node
         for node in graph.toposort()
         if isinstance(node.op, ToHost)
-        and all(client == "output" for client, _ in graph.clients[node.outputs[0]])
+        and all(_is_result(graph, client) for client, _ in graph.clients[node.outputs[0]])
     ]
     if len(copies) > 1:
         together = ToHostTogether()(*(node.inputs[0] for node in copies))
         for node, z in zip(copies, together, strict=True):
             graph.replace(node.outputs[0], z)
+
+
+def _is_result(graph: FunctionGraph, client: Any) -> bool:
+    """Return whether a client of a value is a result, or a node that makes nothing but results, as
+    views of all its arrays.
+    """
+    if client == "output":
+        return True
+    users = [user for z in client.outputs for user, _ in graph.clients[z]]
+    shows = bool(client.op.view_map) and not isinstance(client.op, IfElse)
+    return shows and all(user == "output" for user in users)
 
 
 TABLE = {

@@ -89,6 +89,7 @@ static inline void __syncwarp(unsigned m = 0xffffffffu, int line = __builtin_LIN
 template <class T, class V> static inline T atomicAdd(T *p, V v) { T o = *p; *p = o + (T)v; return o; }
 template <class T, class V> static inline T atomicMax(T *p, V v) { T o = *p; if ((T)v > o) *p = (T)v; return o; }
 template <class T, class V> static inline T atomicMin(T *p, V v) { T o = *p; if ((T)v < o) *p = (T)v; return o; }
+template <class T, class V> static inline T atomicOr(T *p, V v) { T o = *p; *p = o | (T)v; return o; }
 template <class T, class V> static inline T atomicExch(T *p, V v) { T o = *p; *p = (T)v; return o; }
 template <class T, class V, class W> static inline T atomicCAS(T *p, V c, W v) { T o = *p; if (o == (T)c) *p = (T)v; return o; }
 static inline unsigned atomicInc(unsigned *p, unsigned n) { unsigned o = *p; *p = o >= n ? 0 : o + 1; return o; }

@@ -17,7 +17,7 @@ from symcomp.errors import ShapeError
 from symcomp.gpu.driver.interface import Driver
 from symcomp.gpu.errors import DeviceError
 from symcomp.gpu.formulas import contiguous, plan_copy
-from symcomp.gpu.kernels.positions import plan_checked
+from symcomp.gpu.kernels.sparse_rows import plan_in_range
 from symcomp.gpu.libraries.binding import LibraryWithHandle, library_of
 from symcomp.gpu.planner import LARGEST_32, Operand, Planner
 
@@ -227,7 +227,7 @@ def plan_sparse_product(
     if z.size == 0 or matrix.data.size == 0 or matrix.columns == 0:
         return z
     if not matrix.in_range:
-        indices = _checked(planner, matrix.indices, matrix.columns)
+        indices = plan_in_range(planner, matrix.indices, matrix.columns)
         matrix = replace(matrix, indices=indices)
     matrix = _aligned(planner, matrix)
     turned = AS_IT_IS
@@ -274,7 +274,7 @@ def plan_sampled_product(
     planner.clear(z)
     if z.size == 0 or x.size == 0:
         return z
-    checked = indices if in_range else _checked(planner, indices, y.shape[0])
+    checked = indices if in_range else plan_in_range(planner, indices, y.shape[0])
     pattern = _aligned(planner, CompressedArrays(z, checked, indptr, y.shape[0]))
     if x.ndim == 1:
         x, y = (one.view((*one.shape, 1), (*one.strides, one.itemsize)) for one in (x, y))
@@ -286,15 +286,6 @@ def plan_sampled_product(
     )  # fmt: skip
     _call(planner, key, [x, y, pattern.indptr, pattern.indices, z])
     return z
-
-
-def _checked(planner: Planner, indices: Operand, length: int) -> Operand:
-    """Return indices in range: cuSPARSE looks at none."""
-
-    def plan() -> Operand:
-        return plan_checked(planner, contiguous(planner, indices), length)
-
-    return planner.once([indices], ("checked", length), plan)
 
 
 def _library(planner: Planner) -> Cusparse:

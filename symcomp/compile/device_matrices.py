@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,15 +25,19 @@ from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.libraries.binding import library_of
 from symcomp.gpu.libraries.cusparse import TYPES, Cusparse
 from symcomp.gpu.region import DeviceGraph
-from symcomp.gpu.transfers import DeviceLength
+from symcomp.gpu.transfers import DeviceLength, ToHost
 from symcomp.gpu.type import DeviceType, TypeOnDevice
 from symcomp.ops.indexing.subtensors import getitem
 from symcomp.ops.shapes.creation import arange
 from symcomp.ops.shapes.shape import ShapeI
+from symcomp.rewrite.rule import computed_by
+from symcomp.rewrite.shapes import Shapes
 from symcomp.sparse.components import Assemble, n_minor, parts_of
 from symcomp.sparse.convert import TransposeCompressed
+from symcomp.sparse.products import compressed_value
 from symcomp.sparse.type import SparseType, SparseVariable
-from symcomp.sparse.values import SparseArrays, assemble, components, major_axis
+from symcomp.sparse.values import SparseArrays, assemble, check_fits, components, major_axis
+from symcomp.sparse.values import canonical as canonical_value
 
 # From the device that something was on to the one where it goes, or "cpu".
 Place = Callable[[str], str]
@@ -51,6 +57,7 @@ class SparsePattern:
     def __init__(self, indices: Any, indptr: Any, shape: tuple[int, int], n_minor: int) -> None:
         self.indices, self.indptr, self.shape, self.n_minor = indices, indptr, shape, n_minor
         self._transposed: tuple[Any, ...] | None = None
+        self._products: WeakKeyDictionary[SparsePattern, tuple[Any, ...]] = WeakKeyDictionary()
 
     def transposed(self) -> tuple[Any, ...]:
         """Return for each entry of the transpose the place that it has here, and its indices and
@@ -63,10 +70,24 @@ class SparsePattern:
             found = self._transposed = tuple(to_device(x, self.indices.device) for x in arrays)
         return found
 
+    def product(self, other: SparsePattern) -> tuple[Any, ...]:
+        """Return the indices and pointers of the product with another pattern, both seen as CSR.
+        They are computed once, by the host.
+        """
+        found = self._products.get(other)
+        if found is None:
+            device = self.indices.device
+            i, p, j, q = together(self.indices, self.indptr, other.indices, other.indptr)
+            z = product_pattern(i, p, self.n_minor, j, q, other.n_minor)
+            found = tuple(to_device(x, device) for x in z)
+            self._products[other] = found
+        return found
+
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays."""
-        return sum(x.nbytes for x in (self.indices, self.indptr, *(self._transposed or ())))
+        kept = [*(self._transposed or ()), *chain(*self._products.values())]
+        return sum(x.nbytes for x in (self.indices, self.indptr, *kept))
 
 
 class DeviceMatrix:
@@ -138,6 +159,29 @@ def transposed_pattern(indices: Any, indptr: Any, n_minor: int) -> tuple[Any, ..
     """
     places = np.arange(len(indices), dtype=indices.dtype)
     return TransposeCompressed().perform(places, indices, indptr, n_minor)
+
+
+def product_pattern(
+    indices: Any, indptr: Any, n: Any, others: Any, pointers: Any, m: Any
+) -> tuple[Any, Any]:
+    """Return the indices and pointers of the product of two CSR patterns, where n and m count their
+    columns.
+    """
+    check_factors(len(indptr) - 1, int(n), len(pointers) - 1, int(m))
+    x = compressed_value(np.ones(len(indices), np.float32), indices, indptr, n)
+    y = compressed_value(np.ones(len(others), np.float32), others, pointers, m)
+    z = canonical_value(x @ y)
+    check_fits(indices.dtype.name, z.shape, z.nnz, "the product")
+    return z.indices.astype(indices.dtype), z.indptr.astype(indices.dtype)
+
+
+def check_factors(rows: int, n: int, met: int, columns: int) -> None:
+    """Raise ShapeError unless the axes of two factors that meet have one length."""
+    if n != met:
+        raise ShapeError(
+            f"true_dot: shapes {(rows, n)} and {(met, columns)}: the axes that meet have lengths "
+            f"{n} and {met}"
+        )
 
 
 def on_device(kind: SparseType, value: Any, device: str) -> DeviceMatrix:
@@ -412,3 +456,27 @@ class TransposedEntries(DeviceMatrixOp):
         (x,) = inputs
         data, indices, indptr, _ = parts_of(x)
         return TransposeCompressed()(data, indices, indptr, n_minor(x, parts_of(x)))[:1]
+
+
+def matrix_of(indices: Any, indptr: Any) -> Any:
+    """Return the matrix on a device that a pattern is copied from; None if there is none."""
+    copies = [computed_by(x, ToHost) for x in (indices, indptr)]
+    if None in copies:
+        return None
+    first, second = (copy.inputs[0] for copy in copies)  # type: ignore[union-attr]
+    node = computed_by(first, DeviceComponents)
+    if node is None or second.owner is not node or (first.index, second.index) != (1, 2):
+        return None
+    return node.inputs[0]
+
+
+def is_minor_length(n: Any, indices: Any, x: Any) -> bool:
+    """Return whether ``n`` is the length that the indices of a matrix on a device count along."""
+    kind, found = x.type.on_host, Shapes().intern(n)
+    axis = 1 - major_axis(kind.format)
+    if isinstance(found, int) or kind.shape[axis] is not None:
+        return bool(found == kind.shape[axis])
+    shape = indices.owner.inputs[0].owner.outputs[3]
+    read: Any = getitem(shape, axis).owner
+    made = found.owner
+    return made is not None and made.op == read.op and made.inputs == [shape]

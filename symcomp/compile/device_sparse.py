@@ -18,7 +18,14 @@ from symcomp.compile.device_matrices import (
     TransposedEntries,
     TransposedPattern,
     WithEntries,
+    is_minor_length,
+    matrix_of,
     transposed_pattern,
+)
+from symcomp.compile.device_sparse_products import (
+    LOWERINGS,
+    are_in_range,
+    place_products,
 )
 from symcomp.config import config
 from symcomp.core.node import Apply, Constant
@@ -51,11 +58,10 @@ from symcomp.ops.linalg.products import SameLengths
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet, computed_by, rule
-from symcomp.rewrite.shapes import Shapes
 from symcomp.sparse.components import Assemble, Components
+from symcomp.sparse.convert import TransposeCompressed
 from symcomp.sparse.fused import Usmm
 from symcomp.sparse.products import CompressedDot, SampledDot
-from symcomp.sparse.values import major_axis
 from symcomp.vm.features import Feature, Lowering, offer_feature
 
 
@@ -63,16 +69,9 @@ def _product(planner: Planner, node: Apply, given: Sequence[Any]) -> Operand:
     """Emit the product that the last five inputs of a node are factors of."""
     op: Any = node.op
     data, indices, indptr, columns, dense = given
-    in_range = _are_in_range(node.inputs[-4], int(columns))
+    in_range = are_in_range(node.inputs[-4], int(columns))
     matrix = CompressedArrays(data, indices, indptr, int(columns), in_range)
     return plan_sparse_product(planner, matrix, dense, op.transposed)
-
-
-def _are_in_range(indices: Any, length: int) -> bool:
-    """Return whether indices are constants between 0 and a length."""
-    if not isinstance(indices, Constant):
-        return False
-    return indices.data.size == 0 or 0 <= indices.data.min() <= indices.data.max() < length
 
 
 def _plan_dot(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -98,7 +97,7 @@ def _plan_usmm(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[
 
 def _plan_sampled(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     indices, indptr, x, y = given
-    in_range = _are_in_range(node.inputs[0], y.shape[0])
+    in_range = are_in_range(node.inputs[0], y.shape[0])
     return [plan_sampled_product(planner, indices, indptr, x, y, in_range)]
 
 
@@ -147,24 +146,12 @@ def entries_to_device(node: Apply, graph: Any) -> Any:
     if made is None:
         return None
     data, indices, indptr, shape = made.inputs
-    there = _matrix_of(indices, indptr)
+    there = matrix_of(indices, indptr)
     if there is None or shape is not indices.owner.inputs[0].owner.outputs[3]:
         return None
     if not node.outputs[0].type.is_super(there.type):
         return None
     return WithEntries()(there, ToDevice(device)(data))
-
-
-def _matrix_of(indices: Any, indptr: Any) -> Any:
-    """Return the matrix on a device that a pattern is copied from; None if there is none."""
-    copies = [computed_by(x, ToHost) for x in (indices, indptr)]
-    if None in copies:
-        return None
-    first, second = (copy.inputs[0] for copy in copies)  # type: ignore[union-attr]
-    node = computed_by(first, DeviceComponents)
-    if node is None or second.owner is not node or (first.index, second.index) != (1, 2):
-        return None
-    return node.inputs[0]
 
 
 @rule(Components, why="the arrays of a constant stay on the device that uses them")
@@ -187,17 +174,29 @@ def product_with_transpose(node: Apply, graph: Any) -> Any:
     op: Any = node.op
     if not op.transposed or lowering_of(node) is None:
         return None
-    if isinstance(indices, Constant) and isinstance(indptr, Constant) and isinstance(n, Constant):
-        found = _transposed_constant(data, indices, indptr, int(n.data))
-        devices = _devices_of(graph)
-    else:
-        x = _matrix_of(indices, indptr)
-        if x is None or not _is_minor_length(n, indices, x):
-            return None
-        found, devices = _transposed(x, data), {x.type.device}
+    found = _kept_transpose(data, indices, indptr, n)
+    x = matrix_of(indices, indptr)
+    devices = _devices_of(graph) if x is None else {x.type.device}
     if found is None or all(lacks_library(node, device) for device in devices):
         return None
     return type(op)(False)(*first, *found, ShapeI(0)(indptr) - 1, dense)
+
+
+@rule(TransposeCompressed, why="a pattern that does not change is transposed once")
+def transposed_once(node: Apply, graph: Any) -> Any:
+    """transpose(s) -> the arrays that are kept for the pattern of s, and the entries in their order
+    """
+    return _kept_transpose(*node.inputs)
+
+
+def _kept_transpose(data: Any, indices: Any, indptr: Any, n: Any) -> Any:
+    """Return the arrays of the transpose of a matrix whose pattern does not change; None if it is
+    none, or if devices cannot bring its entries into another order.
+    """
+    if isinstance(indices, Constant) and isinstance(indptr, Constant) and isinstance(n, Constant):
+        return _transposed_constant(data, indices, indptr, int(n.data))
+    x = matrix_of(indices, indptr)
+    return None if x is None or not is_minor_length(n, indices, x) else _transposed(x, data)
 
 
 def _devices_of(graph: Any) -> set[str]:
@@ -206,25 +205,13 @@ def _devices_of(graph: Any) -> set[str]:
     return found | ({canonical(config.device)} if config.device != "cpu" else set())
 
 
-def _is_minor_length(n: Any, indices: Any, x: Any) -> bool:
-    """Return whether ``n`` is the length that the indices of a matrix on a device count along."""
-    kind, found = x.type.on_host, Shapes().intern(n)
-    axis = 1 - major_axis(kind.format)
-    if isinstance(found, int) or kind.shape[axis] is not None:
-        return bool(found == kind.shape[axis])
-    shape = indices.owner.inputs[0].owner.outputs[3]
-    read: Any = getitem(shape, axis).owner
-    made = found.owner
-    return made is not None and made.op == read.op and made.inputs == [shape]
-
-
 def _transposed_constant(data: Any, indices: Any, indptr: Any, n: int) -> Any:
     """Return the arrays of the transpose of a matrix whose pattern is constant; None if they do not
     fit, which the product tells.
     """
     count = len(indices.data)
     is_whole = indptr.data[-1] == count and data.type.shape[0] in (None, count)
-    if not is_whole or not _are_in_range(indices, n):
+    if not is_whole or not are_in_range(indices, n):
         return None
     order, *pattern = map(constant, transposed_pattern(indices.data, indptr.data, n))
     if isinstance(data, Constant):
@@ -255,10 +242,13 @@ REALS = [dtype for dtype in TYPES if not dtype.startswith("complex")]
 PHASE = Phase(
     "device sparse", "arrays of sparse matrices, and patterns, stay on devices",
     RuleSet(
-        [components_of_constant, components_on_device, entries_to_device, product_with_transpose],
+        [
+            components_of_constant, components_on_device, entries_to_device, product_with_transpose,
+            transposed_once,
+        ],
         FULL,
     ),
-    needed=is_needed,
+    FULL, place_products, is_needed,
 )  # fmt: skip
 FEATURE = Feature(
     "device sparse",
@@ -267,7 +257,8 @@ FEATURE = Feature(
         (CompressedDot, TARGET): _lowered(_plan_dot, 1, [*TYPES]),
         (Usmm, TARGET): _lowered(_plan_usmm, 3, REALS),
         (SampledDot, TARGET): _lowered(_plan_sampled, 0, [*TYPES]),
-    },
+    }
+    | LOWERINGS,
 )
 
 

@@ -22,6 +22,17 @@ from symcomp.cvm.machine import DeviceCounters, DeviceMemory
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
+from symcomp.gpu.kernels.sparse_rows import (
+    columns_kernel,
+    dense_kernel,
+    entries_kernel,
+    lookup_kernel,
+    ordered_kernel,
+    pointers_kernel,
+    starts_kernel,
+    totals_kernel,
+    transposed_kernel,
+)
 from symcomp.gpu.plan import all_calls
 from symcomp.ops.elementwise.scalar_special import gammainc_der
 from symcomp.tensor.signal.pool import pool_2d
@@ -179,6 +190,28 @@ def test_nvcc_takes_functions_of_doubles(recorder: Recorder, arch: str) -> None:
     text = file_of([kernel.text for kernel in recorder.wanted.values()])
     assert "g_betaln(" in text and "e_erfcx(" in text
     nvcc.compile(text, arch, "-Werror", "all-warnings")
+
+
+def sparse_kernels(dtype: str, index_dtype: str) -> list[CudaKernel]:
+    """Return the kernels of sparse matrices."""
+    size = np.dtype(dtype).itemsize
+    return [
+        *(columns_kernel(index_dtype, writes) for writes in (False, True)), totals_kernel(),
+        pointers_kernel(index_dtype), transposed_kernel(index_dtype), starts_kernel(index_dtype),
+        *(entries_kernel(dtype, index_dtype, dense) for dense in (False, True)),
+        *(dense_kernel(size, index_dtype, writes) for writes in (False, True)),
+        ordered_kernel(size), lookup_kernel(size, index_dtype),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtype", "index_dtype"),
+    [("float32", "int32"), ("complex128", "int64"), ("int8", "int32"), ("bool", "int32")],
+)
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvcc_takes_sparse_products(arch: str, dtype: str, index_dtype: str) -> None:
+    said = compiled(sparse_kernels(dtype, index_dtype), arch)
+    assert all(frame == ("0", "0") for frame in FRAMES.findall(said)), said
 
 
 @pytest.mark.skipif(not IS_LONG, reason="`make gpu-emu` compiles them")

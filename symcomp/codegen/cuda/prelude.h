@@ -139,6 +139,19 @@ template <class T> INLINE void add_to(T *to, T x) { atomicAdd(to, x); }
 INLINE void add_to(int64_t *to, int64_t x) { atomicAdd((unsigned long long *)to, (unsigned long long)x); }
 INLINE void add_to(uint64_t *to, uint64_t x) { atomicAdd((unsigned long long *)to, (unsigned long long)x); }
 
+/* The first place from ``low`` on whose element is at least a number, in a sorted array that ends at ``high``. */
+template <class T> INLINE int64_t first_from(const T *x, int64_t low, int64_t high, int64_t least)
+{
+    while (low < high) {
+        const int64_t at = low + (high - low) / 2;
+        if ((int64_t)x[at] < least)
+            low = at + 1;
+        else
+            high = at;
+    }
+    return low;
+}
+
 /* Arguments: the addresses of arrays, bytes between neighbours along an axis, numbers of a formula. */
 template <int N> struct addresses {
     char *at[N];

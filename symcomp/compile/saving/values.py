@@ -47,7 +47,7 @@ PLACES = (
     "symcomp.scan.", "symcomp.sparse.",
 )  # fmt: skip
 # Modules of the types and ops of devices, which are not imported for graphs without any.
-DEVICES = ("symcomp.gpu.", "symcomp.compile.device_matrices")
+DEVICES = ("symcomp.gpu.", "symcomp.compile.device_")
 # Modes that can be saved; user-defined ones cannot.
 MODES: dict[str, type[Mode]] = {cls.__name__: cls for cls in (Mode, NanGuardMode, DebugMode)}
 # The limit of integer parameters of families of scalar functions.

@@ -1,0 +1,569 @@
+"""Sparse matrices whose rows lie one after the other: products of two, transposes, and dense
+matrices that are read and written at a pattern.
+
+A block makes one row of a product at a time. The columns of the row are bits of a set, so they come
+out in order. Entries are then added up at their places, in the order of the entries of the first
+factor: sums have the same bits each time, and those of the processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX
+from symcomp.core.record import record
+from symcomp.gpu.formulas import contiguous
+from symcomp.gpu.kernels.positions import plan_checked
+from symcomp.gpu.kernels.sorting import plan_sort
+from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner, blocks_for
+
+THREADS, ALONE = 64, 256
+# A set has at most WORDS words of 32 columns. TOGETHER threads read a row of the second factor.
+WORDS, TOGETHER = 2048, 8
+# Pointers are computed by blocks that add up this many counts each.
+COUNTS = 8 * ALONE
+_WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "literal"}
+
+
+@record
+class CsrRows:
+    """The arrays of a CSR matrix, whose pointers are known to fit.
+
+    Attributes
+    ----------
+    indices, indptr : Operand
+        Indices are in range; they ascend in each row.
+    data : Operand or None
+        None for a pattern.
+    """
+
+    indices: Operand
+    indptr: Operand
+    data: Operand | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return self.indptr.shape[0] - 1
+
+    def pattern(self, planner: Planner) -> list[Operand]:
+        """Return indices and pointers without gaps."""
+        return [contiguous(planner, x) for x in (self.indices, self.indptr)]
+
+    def arrays(self, planner: Planner) -> list[Operand]:
+        """Return data, indices and pointers without gaps."""
+        assert self.data is not None
+        return [contiguous(planner, self.data), *self.pattern(planner)]
+
+
+def plan_in_range(planner: Planner, indices: Operand, length: int) -> Operand:
+    """Return indices in range, which are checked once in each call: neither kernels nor cuSPARSE
+    look at the range.
+    """
+
+    def plan() -> Operand:
+        return plan_checked(planner, contiguous(planner, indices), length)
+
+    return planner.once([indices], ("checked", length), plan)
+
+
+def _kernel(
+    numbers: Sequence[str],
+    tables: Sequence[tuple[str, str]],
+    body: str,
+    threads: int,
+    shared: Sequence[str] = (),
+) -> CudaKernel:
+    """Return a kernel.
+
+    Parameters
+    ----------
+    tables : sequence of (str, str)
+        For each array its C type, which is const for one that is read, and its name.
+    """
+    parameters = [f"const int64_t {name}" for name in numbers]
+    parameters.append(f"const addresses<{len(tables)}> data")
+    lines = [
+        f'extern "C" __global__ void NAME({", ".join(parameters)})',
+        "{",
+        *(f"    __shared__ {line};" for line in shared),
+        *(f"    {t} *const {name} = ({t} *)data[{i}];" for i, (t, name) in enumerate(tables)),
+        *(f"    {line}" for line in body.strip("\n").split("\n")),
+        "}",
+    ]
+    name, text = named(lines, threads)
+    barriers = "__syncthreads" in text
+    return CudaKernel(
+        name, text, tuple(numbers), len(tables), 0, 0, True, threads, barriers
+    )  # fmt: skip
+
+
+def _factor(dtype: str, names: str) -> list[tuple[str, str]]:
+    """Return the tables of arrays of indices that are read."""
+    return [(f"const {C_TYPES[dtype]}", name) for name in names.split()]
+
+
+# -- the pattern of a product
+
+_COLUMNS = """
+for (int64_t i = blockIdx.x; i < rows; i += gridDim.x) {
+    int64_t from = 0, count = 0;
+    for (;;) {
+        int64_t low = INT64_MAX, high = -1;
+        for (int64_t k = indptr[i] + threadIdx.x; k < indptr[i + 1]; k += THREADS) {
+            const int64_t row = indices[k], end = pointers[row + 1];
+            const int64_t m = first_from(others, pointers[row], end, from);
+            if (m < end) {
+                low = others[m] < low ? others[m] : low;
+                high = others[end - 1] > high ? others[end - 1] : high;
+            }
+        }
+        least[threadIdx.x] = low;
+        most[threadIdx.x] = high;
+        __syncthreads();
+        for (int half = THREADS / 2; half; half /= 2) {
+            if (threadIdx.x < half) {
+                low = least[threadIdx.x + half] < low ? least[threadIdx.x + half] : low;
+                high = most[threadIdx.x + half] > high ? most[threadIdx.x + half] : high;
+                least[threadIdx.x] = low;
+                most[threadIdx.x] = high;
+            }
+            __syncthreads();
+        }
+        if (least[0] == INT64_MAX)
+            break;
+        const int64_t start = least[0] / 32, span = most[0] / 32 - start + 1;
+        const int words = span < WORDS ? (span > 1 ? (int)span : 1) : WORDS;
+        for (int w = threadIdx.x; w < words; w += THREADS)
+            set[w] = 0;
+        __syncthreads();
+        for (int64_t k = indptr[i] + threadIdx.x / TOGETHER; k < indptr[i + 1];
+             k += THREADS / TOGETHER) {
+            const int64_t row = indices[k], end = pointers[row + 1];
+            int64_t m = first_from(others, pointers[row], end, from);
+            for (m += threadIdx.x % TOGETHER; m < end; m += TOGETHER) {
+                const int64_t word = others[m] / 32 - start;
+                if (word >= 0 && word < words)
+                    atomicOr(&set[word], 1U << (others[m] % 32));
+            }
+        }
+        __syncthreads();
+        const int share = (words + THREADS - 1) / THREADS, first = threadIdx.x * share;
+        const int last = first + share < words ? first + share : words;
+        int own = 0;
+        for (int w = first; w < last; w++)
+            own += __popc(set[w]);
+        counted[threadIdx.x] = own;
+        __syncthreads();
+        WRITE
+        for (int t = 0; t < THREADS; t++)
+            count += counted[t];
+        from = 32 * (start + words);
+        __syncthreads();
+    }
+    COUNT
+    __syncthreads();
+}
+"""
+_WRITE = """int64_t at = starts[i] + count;
+        for (int t = 0; t < (int)threadIdx.x; t++)
+            at += counted[t];
+        for (int w = first; w < last; w++)
+            for (uint32_t bits = set[w]; bits; bits &= bits - 1)
+                found[at++] = (INDEX)(32 * (start + w) + __ffs((int)bits) - 1);"""
+_COUNT = """if (threadIdx.x == 0)
+        counts[i] = count;"""
+
+
+@cache
+def columns_kernel(dtype: str, writes: bool) -> CudaKernel:
+    """Return the kernel that counts the columns of each row of a product, or writes them.
+
+    Parameters
+    ----------
+    dtype : str
+        Of indices.
+    writes : bool
+    """
+    kind = C_TYPES[dtype]
+    tables = _factor(dtype, "indices indptr others pointers")
+    if writes:
+        tables += [*_factor(dtype, "starts"), (kind, "found")]
+    else:
+        tables.append(("int64_t", "counts"))
+    body = _COLUMNS.replace("WRITE", _WRITE if writes else "").replace("INDEX", kind)
+    body = body.replace("COUNT", "" if writes else _COUNT)
+    shared = [
+        f"uint32_t set[{WORDS}]", f"int64_t least[{THREADS}]", f"int64_t most[{THREADS}]",
+        f"int counted[{THREADS}]",
+    ]  # fmt: skip
+    return _kernel(["rows"], tables, _filled(body), THREADS, shared)
+
+
+def _filled(body: str) -> str:
+    for name, number in (("THREADS", THREADS), ("TOGETHER", TOGETHER), ("WORDS", WORDS)):
+        body = body.replace(name, str(number))
+    return "\n".join(line for line in body.split("\n") if line.strip())
+
+
+@cache
+def totals_kernel() -> CudaKernel:
+    """Return the kernel whose blocks add up COUNTS counts each."""
+    body = f"""
+for (int64_t b = blockIdx.x; b * {COUNTS} < n; b += gridDim.x) {{
+    const int64_t end = (b + 1) * {COUNTS} < n ? (b + 1) * {COUNTS} : n;
+    int64_t own = 0;
+    for (int64_t k = b * {COUNTS} + threadIdx.x; k < end; k += {ALONE})
+        own += counts[k];
+    sums[threadIdx.x] = own;
+    __syncthreads();
+    for (int half = {ALONE // 2}; half; half /= 2) {{
+        if (threadIdx.x < half)
+            sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }}
+    if (threadIdx.x == 0)
+        totals[b] = sums[0];
+    __syncthreads();
+}}"""
+    tables = [("const int64_t", "counts"), ("int64_t", "totals")]
+    return _kernel(["n"], tables, body, ALONE, [f"int64_t sums[{ALONE}]"])
+
+
+@cache
+def pointers_kernel(dtype: str) -> CudaKernel:
+    """Return the kernel that writes where rows of these counts begin, and where the last one ends,
+    given the totals of blocks.
+    """
+    kind, share = C_TYPES[dtype], COUNTS // ALONE
+    body = f"""
+for (int64_t b = blockIdx.x; b * {COUNTS} < n; b += gridDim.x) {{
+    const int64_t first = b * {COUNTS} + threadIdx.x * {share};
+    const int64_t last = first + {share} < n ? first + {share} : n;
+    int64_t before = 0, own = 0;
+    for (int64_t k = threadIdx.x; k < b; k += {ALONE})
+        before += totals[k];
+    for (int64_t k = first; k < last; k++)
+        own += counts[k];
+    bases[threadIdx.x] = before;
+    sums[threadIdx.x] = own;
+    __syncthreads();
+    for (int half = {ALONE // 2}; half; half /= 2) {{
+        if (threadIdx.x < half)
+            bases[threadIdx.x] += bases[threadIdx.x + half];
+        __syncthreads();
+    }}
+    for (int distance = 1; distance < {ALONE}; distance *= 2) {{
+        before = (int)threadIdx.x >= distance ? sums[threadIdx.x - distance] : 0;
+        __syncthreads();
+        sums[threadIdx.x] += before;
+        __syncthreads();
+    }}
+    int64_t at = bases[0] + sums[threadIdx.x] - own;
+    for (int64_t k = first; k < last; k++) {{
+        pointers[k] = ({kind})at;
+        at += counts[k];
+    }}
+    if (first < n && last == n) {{
+        pointers[n] = ({kind})at;
+        *whole = at;
+    }}
+    __syncthreads();
+}}"""
+    tables = [
+        ("const int64_t", "counts"), ("const int64_t", "totals"), (kind, "pointers"),
+        ("int64_t", "whole"),
+    ]  # fmt: skip
+    shared = [f"int64_t bases[{ALONE}]", f"int64_t sums[{ALONE}]"]
+    return _kernel(["n"], tables, body, ALONE, shared)
+
+
+def plan_product_pointers(planner: Planner, x: CsrRows, y: CsrRows) -> tuple[Operand, Operand]:
+    """Emit where the rows of the product of two patterns begin, and how many entries it has: a
+    number of int64.
+    """
+    n = x.count
+    pointers, whole = planner.new(x.indptr.dtype, [n + 1]), planner.new("int64", [])
+    planner.clear(whole)
+    if n == 0 or 0 in (*x.indices.shape, *y.indices.shape):
+        planner.clear(pointers)
+        return pointers, whole
+    counts, totals = planner.new("int64", [n]), planner.new("int64", [-(-n // COUNTS)])
+    given = [*x.pattern(planner), *y.pattern(planner)]
+    kernel = columns_kernel(x.indices.dtype, False)
+    planner.launch(kernel, [min(n, MOST_BLOCKS)], [n], [*given, counts])
+    blocks = [blocks_for(n, COUNTS)]
+    planner.launch(totals_kernel(), blocks, [n], [counts, totals])
+    kernel = pointers_kernel(x.indptr.dtype)
+    planner.launch(kernel, blocks, [n], [counts, totals, pointers, whole])
+    return pointers, whole
+
+
+def plan_product_indices(
+    planner: Planner, x: CsrRows, y: CsrRows, pointers: Operand, count: int
+) -> Operand:
+    """Emit the indices of the product of two patterns, whose pointers are known."""
+    found = planner.new(x.indices.dtype, [count])
+    if count:
+        given = [*x.pattern(planner), *y.pattern(planner), contiguous(planner, pointers)]
+        kernel = columns_kernel(x.indices.dtype, True)
+        planner.launch(kernel, [min(x.count, MOST_BLOCKS)], [x.count], [*given, found])
+    return found
+
+
+# -- the entries of a product
+
+
+def _arithmetic(dtype: str) -> tuple[str, str]:
+    """Return the C type of entries, and the expression of z + x y."""
+    if dtype in COMPLEX:
+        return f"complex_number<{C_TYPES[COMPLEX[dtype]]}>", "z + x * y"
+    kind = C_TYPES[dtype]
+    if dtype == "bool":
+        return kind, f"({kind})(z | (x & y))"
+    if np.dtype(dtype).kind == "f":
+        return kind, "z + x * y"
+    # Signed integers would not wrap around.
+    wide = "uint64_t" if np.dtype(dtype).itemsize == 8 else "uint32_t"
+    return kind, f"({kind})(({wide})z + ({wide})x * ({wide})y)"
+
+
+_ENTRIES = """
+for (int64_t i = blockIdx.x; i < rows; i += gridDim.x) {
+    const int64_t begin = BEGIN, end = END;
+    if (begin == end)
+        continue;
+    for (int64_t k = indptr[i]; k < indptr[i + 1]; k++) {
+        const int64_t row = indices[k];
+        const ENTRY x = left[k];
+        for (int64_t m = pointers[row] + threadIdx.x; m < pointers[row + 1]; m += THREADS) {
+            const int64_t at = PLACE;
+            if (IS_THERE) {
+                const ENTRY y = right[m], z = made[at];
+                made[at] = TOTAL;
+            }
+        }
+        __syncthreads();
+    }
+}
+"""
+_AT_PATTERN = {
+    "BEGIN": "starts[i]", "END": "starts[i + 1]",
+    "PLACE": "first_from(places, begin, end, others[m])",
+    "IS_THERE": "at < end && places[at] == others[m]",
+}  # fmt: skip
+_DENSE = {
+    "BEGIN": "i * columns", "END": "begin + columns", "PLACE": "begin + others[m]",
+    "IS_THERE": "at < end",
+}  # fmt: skip
+
+
+@cache
+def entries_kernel(dtype: str, index_dtype: str, dense: bool) -> CudaKernel:
+    """Return the kernel that adds up the entries of a product at the places of a pattern, or in a
+    dense matrix.
+    """
+    kind, total = _arithmetic(dtype)
+    places = [] if dense else _factor(index_dtype, "places starts")
+    tables = [
+        (f"const {kind}", "left"), *_factor(index_dtype, "indices indptr"),
+        (f"const {kind}", "right"), *_factor(index_dtype, "others pointers"), *places,
+        (kind, "made"),
+    ]  # fmt: skip
+    body = _ENTRIES
+    for name, text in (_DENSE if dense else _AT_PATTERN).items():
+        body = body.replace(name, text)
+    body = _filled(body.replace("ENTRY", kind).replace("TOTAL", total))
+    return _kernel(["rows", "columns"] if dense else ["rows"], tables, body, THREADS)
+
+
+def plan_product_entries(planner: Planner, x: CsrRows, y: CsrRows, pattern: CsrRows) -> Operand:
+    """Emit the entries of the product of two matrices at the places of a pattern."""
+    assert x.data is not None
+    made = planner.new(x.data.dtype, pattern.indices.shape)
+    planner.clear(made)
+    if 0 not in (*made.shape, *x.indices.shape, *y.indices.shape):
+        kernel = entries_kernel(x.data.dtype, x.indices.dtype, False)
+        given = [*x.arrays(planner), *y.arrays(planner), *pattern.pattern(planner)]
+        planner.launch(kernel, [min(x.count, MOST_BLOCKS)], [x.count], [*given, made])
+    return made
+
+
+def plan_dense_product(planner: Planner, x: CsrRows, y: CsrRows, columns: int) -> Operand:
+    """Emit the product of two matrices as a dense one."""
+    assert x.data is not None
+    made = planner.new(x.data.dtype, [x.count, columns])
+    planner.clear(made)
+    if 0 not in (*made.shape, *x.indices.shape, *y.indices.shape):
+        kernel = entries_kernel(x.data.dtype, x.indices.dtype, True)
+        given = [*x.arrays(planner), *y.arrays(planner), made]
+        planner.launch(kernel, [min(x.count, MOST_BLOCKS)], [x.count, columns], given)
+    return made
+
+
+# -- transposes
+
+
+@cache
+def transposed_kernel(dtype: str) -> CudaKernel:
+    """Return the kernel that brings the columns of entries, and the numbers of their rows, into an
+    order.
+    """
+    kind = C_TYPES[dtype]
+    body = f"""
+for (int64_t s = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; s < n;
+     s += (int64_t)gridDim.x * {ALONE}) {{
+    const int64_t k = order[s];
+    sorted[s] = indices[k];
+    numbers[s] = ({kind})(first_from(indptr, 0, rows + 1, k + 1) - 1);
+}}"""
+    tables = [
+        *_factor(dtype, "indices indptr"), ("const int64_t", "order"), (kind, "sorted"),
+        (kind, "numbers"),
+    ]  # fmt: skip
+    return _kernel(["n", "rows"], tables, body, ALONE)
+
+
+@cache
+def starts_kernel(dtype: str) -> CudaKernel:
+    """Return the kernel that finds where each number begins among sorted ones."""
+    kind = C_TYPES[dtype]
+    body = f"""
+for (int64_t c = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; c < n;
+     c += (int64_t)gridDim.x * {ALONE})
+    starts[c] = ({kind})first_from(sorted, 0, count, c);"""
+    tables = [*_factor(dtype, "sorted"), (kind, "starts")]
+    return _kernel(["n", "count"], tables, body, ALONE)
+
+
+@cache
+def ordered_kernel(itemsize: int) -> CudaKernel:
+    """Return the kernel that brings entries into an order."""
+    word = _WORDS[itemsize]
+    body = f"""
+for (int64_t s = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; s < n;
+     s += (int64_t)gridDim.x * {ALONE})
+    to[s] = given[order[s]];"""
+    tables = [(f"const {word}", "given"), ("const int64_t", "order"), (word, "to")]
+    return _kernel(["n"], tables, body, ALONE)
+
+
+def plan_transposed_rows(planner: Planner, x: CsrRows, columns: int) -> CsrRows:
+    """Emit the transpose of a CSR matrix."""
+    data, *pattern = x.arrays(planner)
+    n = data.size
+    found = planner.new(data.dtype, [n])
+    order, rows, starts = planner.once(
+        pattern, ("rows transposed", columns), lambda: _plan_turned(planner, pattern, columns)
+    )
+    if n:
+        kernel = ordered_kernel(data.itemsize)
+        planner.launch(kernel, [blocks_for(n, ALONE)], [n], [data, order, found])
+    return CsrRows(rows, starts, found)
+
+
+def _plan_turned(
+    planner: Planner, pattern: Sequence[Operand], columns: int
+) -> tuple[Operand, Operand, Operand]:
+    """Emit the places that entries of the transpose of a pattern have here, as int64, and its
+    indices and pointers.
+    """
+    indices, indptr = pattern
+    n, dtype = indices.shape[0], indices.dtype
+    starts = planner.new(dtype, [columns + 1])
+    if n == 0:
+        planner.clear(starts)
+        return planner.new("int64", [0]), planner.new(dtype, [0]), starts
+    order = plan_sort(planner, indices, 0, positions=True)
+    columns_in_order, rows = (planner.new(dtype, [n]) for _ in range(2))
+    given = [indices, indptr, order, columns_in_order, rows]
+    numbers = [n, indptr.shape[0] - 1]
+    planner.launch(transposed_kernel(dtype), [blocks_for(n, ALONE)], numbers, given)
+    blocks = [blocks_for(columns + 1, ALONE)]
+    planner.launch(starts_kernel(dtype), blocks, [columns + 1, n], [columns_in_order, starts])
+    return order, rows, starts
+
+
+# -- entries at the places of a pattern
+
+
+@cache
+def dense_kernel(itemsize: int, dtype: str, writes: bool) -> CudaKernel:
+    """Return the kernel that reads the elements of a dense matrix at a pattern, or writes them.
+
+    Parameters
+    ----------
+    itemsize : int
+        Of the elements.
+    dtype : str
+        Of indices.
+    writes : bool
+    """
+    word = _WORDS[itemsize]
+    body = f"""
+for (int64_t k = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; k < n;
+     k += (int64_t)gridDim.x * {ALONE}) {{
+    const int64_t row = first_from(indptr, 0, rows + 1, k + 1) - 1;
+    {word} *const at = ({word} *)(dense + row * row_step + indices[k] * step);
+    {"*at = entries[k]" if writes else "entries[k] = *at"};
+}}"""
+    tables = [
+        ("char", "dense"), *_factor(dtype, "indices indptr"),
+        (f"const {word}" if writes else word, "entries"),
+    ]  # fmt: skip
+    return _kernel(["n", "rows", "row_step", "step"], tables, body, ALONE)
+
+
+def plan_at_pattern(
+    planner: Planner, dense: Operand, pattern: CsrRows, entries: Operand, writes: bool
+) -> None:
+    """Emit copying the elements of a dense matrix at a pattern to ``entries``, or from there."""
+    n = entries.size
+    if n:
+        kernel = dense_kernel(entries.itemsize, pattern.indices.dtype, writes)
+        given = [dense, *pattern.pattern(planner), entries]
+        planner.launch(kernel, [blocks_for(n, ALONE)], [n, pattern.count, *dense.strides], given)
+
+
+@cache
+def lookup_kernel(itemsize: int, dtype: str) -> CudaKernel:
+    """Return the kernel that finds the entries of a matrix at the places of a pattern.
+
+    Parameters
+    ----------
+    itemsize : int
+        Of the entries.
+    dtype : str
+        Of indices.
+    """
+    word = _WORDS[itemsize]
+    body = f"""
+for (int64_t k = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; k < n;
+     k += (int64_t)gridDim.x * {ALONE}) {{
+    const int64_t row = first_from(starts, 0, rows + 1, k + 1) - 1, end = indptr[row + 1];
+    const int64_t at = first_from(indices, indptr[row], end, places[k]);
+    if (at < end && indices[at] == places[k])
+        found[k] = given[at];
+}}"""
+    tables = [
+        (f"const {word}", "given"), *_factor(dtype, "indices indptr places starts"),
+        (word, "found"),
+    ]  # fmt: skip
+    return _kernel(["n", "rows"], tables, body, ALONE)
+
+
+def plan_lookup(planner: Planner, x: CsrRows, pattern: CsrRows) -> Operand:
+    """Emit the entries of a matrix at the places of a pattern: 0 where it has none."""
+    assert x.data is not None
+    found = planner.new(x.data.dtype, pattern.indices.shape)
+    planner.clear(found)
+    n = found.size
+    if n:
+        kernel = lookup_kernel(found.itemsize, x.indices.dtype)
+        given = [*x.arrays(planner), *pattern.pattern(planner), found]
+        planner.launch(kernel, [blocks_for(n, ALONE)], [n, pattern.count], given)
+    return found

@@ -1,0 +1,370 @@
+"""Products of two sparse matrices on devices: the pattern first, then the entries.
+
+The number of entries depends on the patterns. So a product is three ops: ``ProductPointers`` counts
+the entries of each row, the host reads how many there are in all, ``ProductIndices`` writes their
+columns, and ``MaskedMatMul`` adds up the entries at these places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.codegen.functions.c_scalars import C_TYPES
+from symcomp.compile.device_matrices import (
+    DeviceMatrixOp,
+    check_factors,
+    is_minor_length,
+    matrix_of,
+    product_pattern,
+)
+from symcomp.config import config
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.node import Apply, Constant, Type, Variable
+from symcomp.core.op import Op
+from symcomp.core.record import record
+from symcomp.core.tensor import TensorType
+from symcomp.errors import ShapeError
+from symcomp.gpu.driver.devices import canonical
+from symcomp.gpu.kernels.sparse_rows import (
+    CsrRows,
+    plan_at_pattern,
+    plan_dense_product,
+    plan_in_range,
+    plan_lookup,
+    plan_product_entries,
+    plan_product_indices,
+    plan_product_pointers,
+    plan_transposed_rows,
+)
+from symcomp.gpu.lowerings.contract import TARGET, DeviceLowering, Plans, lowering_of
+from symcomp.gpu.planner import Planner
+from symcomp.gpu.transfers import DeviceLength, ToDevice, ToHost
+from symcomp.gpu.type import DeviceType
+from symcomp.ops.convert import constant
+from symcomp.ops.shapes.shape import known_length
+from symcomp.rewrite.trace import Firing
+from symcomp.sparse import values
+from symcomp.sparse.components import n_minor, parts_of
+from symcomp.sparse.convert import GatherDense, ScatterDense, TransposeCompressed
+from symcomp.sparse.patterns import Lookup, check_index_vectors
+from symcomp.sparse.products import CompressedMatMul, MaskedMatMul, compressed_value
+from symcomp.sparse.values import major_axis
+from symcomp.vm.features import Lowering
+
+# The inputs of CompressedMatMul that are arrays of patterns.
+PATTERNS = (1, 2, 5, 6)
+
+
+class ProductPatternOp(Op):
+    """Base of the ops on the patterns of two CSR matrices, of which the second has as many rows as
+    the first has columns. Their first inputs: indices, indptr and n_minor of each.
+    """
+
+    no_derivative = "it is made when functions are compiled, when derivatives have been taken"
+
+
+@record
+class ProductPointers(ProductPatternOp):
+    """indptr, count = where the rows of the product of two patterns begin, and how many entries it
+    has.
+    """
+
+    multiple_outputs = True
+
+    def output_types(self, *inputs: Any) -> list[Type]:
+        indices, indptr, _, others, pointers, _ = inputs
+        check_index_vectors("true_dot", indices, indptr, others, pointers)
+        return [TensorType(indptr.dtype, indptr.type.shape), TensorType("int64", ())]
+
+    def perform(self, *given: Any) -> tuple[Any, ...]:
+        indices, indptr = product_pattern(*given)
+        return indptr, np.array(len(indices), np.int64)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [shapes[1], ()]
+
+
+@record
+class ProductIndices(ProductPatternOp):
+    """indices = those of the product of two patterns.
+
+    Its last inputs are the outputs of ``ProductPointers``.
+    """
+
+    def output_types(self, *inputs: Any) -> list[Type]:
+        indices, indptr, _, others, pointers, _, starts, _ = inputs
+        check_index_vectors("true_dot", indices, indptr, others, pointers, starts)
+        return [TensorType(indices.dtype, (None,))]
+
+    def perform(self, *given: Any) -> Any:
+        return product_pattern(*given[:6])[0]
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(node.inputs[7],)]
+
+
+@record
+class KeptProduct(DeviceMatrixOp):
+    """indices, indptr = those of the product of two matrices on a device, whose arrays are seen as
+    those of CSR matrices; computed once for each pair of patterns.
+    """
+
+    multiple_outputs = True
+
+    def output_types(self, x: Any, y: Any) -> list[Type]:
+        device, kind = x.type.device, x.type.on_host
+        n = kind.shape[major_axis(kind.format)]
+        pointers = None if n is None else n + 1
+        return [DeviceType(device, kind.index_dtype, (m,)) for m in (None, pointers)]
+
+    def perform(self, x: Any, y: Any) -> tuple[Any, ...]:
+        return tuple(x.pattern.product(y.pattern))
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(DeviceLength(0)(z),) for z in node.outputs]
+
+    def _outputs_on_host(self, *inputs: Any) -> list[Variable]:
+        pattern = [v for x in inputs for v in (*parts_of(x)[1:3], n_minor(x, parts_of(x)))]
+        indptr, count = ProductPointers()(*pattern)
+        return [ProductIndices()(*pattern, indptr, count), indptr]
+
+
+@record
+class DenseMatMul(Op):
+    """z = the product of two CSR matrices as a dense one.
+
+    Inputs: data, indices, indptr and n_minor of each.
+    """
+
+    no_derivative = "it is made when functions are compiled, when derivatives have been taken"
+
+    def output_types(self, *inputs: Any) -> list[Type]:
+        data, indices, indptr, _, _, others, pointers, m = inputs
+        check_index_vectors("dot", indices, indptr, others, pointers)
+        n = indptr.type.shape[0]
+        return [TensorType(data.dtype, (None if n is None else n - 1, known_length(m)))]
+
+    def perform(self, *given: Any) -> Any:
+        check_factors(len(given[2]) - 1, int(given[3]), len(given[6]) - 1, int(given[7]))
+        x, y = compressed_value(*given[:4]), compressed_value(*given[4:])
+        return np.asarray((x @ y).toarray(), given[0].dtype)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(shapes[2][0] - 1, node.inputs[7])]
+
+
+# -- plans
+
+
+def _rows(
+    planner: Planner, node: Apply, given: Sequence[Any], first: int, length: int, with_data: bool
+) -> CsrRows:
+    """Return the matrix, or the pattern, whose arrays are the inputs from ``first`` on."""
+    data = given[first] if with_data else None
+    at = first + with_data
+    indices, indptr = given[at : at + 2]
+    if data is not None and data.size != indices.size:
+        raise ShapeError(f"sparse: {data.size} entries of data for {indices.size} indices")
+    if not are_in_range(node.inputs[at], length):
+        indices = plan_in_range(planner, indices, length)
+    return CsrRows(indices, indptr, data)
+
+
+def are_in_range(indices: Any, length: int) -> bool:
+    """Return whether indices are constants between 0 and a length."""
+    if not isinstance(indices, Constant):
+        return False
+    return indices.data.size == 0 or 0 <= indices.data.min() <= indices.data.max() < length
+
+
+def _factors(planner: Planner, node: Apply, given: Sequence[Any], with_data: bool) -> list[CsrRows]:
+    """Return both factors of a product."""
+    width = 3 + with_data
+    n, m = int(given[width - 1]), int(given[2 * width - 1])
+    met = given[2 * width - 2].shape[0] - 1
+    check_factors(given[width - 2].shape[0] - 1, n, met, m)
+    return [
+        _rows(planner, node, given, 0, n, with_data),
+        _rows(planner, node, given, width, m, with_data),
+    ]
+
+
+def _plan_pointers(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    return plan_product_pointers(planner, *_factors(planner, node, given, False))
+
+
+def _plan_indices(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    x, y = _factors(planner, node, given, False)
+    count = int(given[7])
+    values.check_fits(x.indices.dtype, (x.count, int(given[5])), count, "the product")
+    return [plan_product_indices(planner, x, y, given[6], count)]
+
+
+def _plan_entries(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    x, y = _factors(planner, node, given, True)
+    pattern = CsrRows(*given[8:])
+    if pattern.count != x.count:
+        raise ShapeError(f"true_dot: {x.count} rows at a pattern of {pattern.count} rows")
+    return [plan_product_entries(planner, x, y, pattern)]
+
+
+def _plan_dense(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    x, y = _factors(planner, node, given, True)
+    return [plan_dense_product(planner, x, y, int(given[7]))]
+
+
+def _plan_transpose(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    n = int(given[3])
+    z = plan_transposed_rows(planner, _rows(planner, node, given, 0, n, True), n)
+    return [z.data, z.indices, z.indptr]
+
+
+def _plan_scatter(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    x = _rows(planner, node, given, 0, int(given[3]), True)
+    z = planner.new(given[0].dtype, [x.count, int(given[3])])
+    planner.clear(z)
+    plan_at_pattern(planner, z, x, x.arrays(planner)[0], writes=True)
+    return [z]
+
+
+def _plan_gather(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    dense = given[0]
+    pattern = _rows(planner, node, given, 1, dense.shape[1], False)
+    if dense.shape[0] != pattern.count:
+        raise ShapeError(
+            f"sparse: a dense matrix with {dense.shape[0]} rows (of csc: columns) meets a pattern "
+            f"with {pattern.count} rows"
+        )
+    z = planner.new(dense.dtype, pattern.indices.shape)
+    plan_at_pattern(planner, dense, pattern, z, writes=False)
+    return [z]
+
+
+def _plan_lookup(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    data, indices, indptr, *places = given
+    pattern = CsrRows(*places)
+    if pattern.count != indptr.shape[0] - 1:
+        raise ShapeError(
+            f"sparse: a matrix with {indptr.shape[0] - 1} rows (csr) or columns (csc) is read at a "
+            f"pattern with {pattern.count}"
+        )
+    if data.size != indices.size:
+        raise ShapeError(f"sparse: {data.size} entries of data for {indices.size} indices")
+    return [plan_lookup(planner, CsrRows(indices, indptr, data), pattern)]
+
+
+def _lowered(plan: Plans, on_host: Sequence[int], only_moves: bool = False) -> Lowering:
+    numbers = frozenset(on_host)
+    how = DeviceLowering(plan, lambda node: numbers, only_moves=only_moves)
+
+    def lowering(node: Apply) -> DeviceLowering | None:
+        arrays = [x for i, x in enumerate(node.inputs) if i not in numbers]
+        return how if all(x.dtype in C_TYPES and x.dtype != "float16" for x in arrays) else None
+
+    return lowering
+
+
+LOWERINGS: dict[tuple[type, str], Lowering] = {
+    (ProductPointers, TARGET): _lowered(_plan_pointers, (2, 5)),
+    (ProductIndices, TARGET): _lowered(_plan_indices, (2, 5, 7)),
+    (MaskedMatMul, TARGET): _lowered(_plan_entries, (3, 7)),
+    (DenseMatMul, TARGET): _lowered(_plan_dense, (3, 7)),
+    (TransposeCompressed, TARGET): _lowered(_plan_transpose, (3,), only_moves=True),
+    (ScatterDense, TARGET): _lowered(_plan_scatter, (3,), only_moves=True),
+    (GatherDense, TARGET): _lowered(_plan_gather, (), only_moves=True),
+    (Lookup, TARGET): _lowered(_plan_lookup, (), only_moves=True),
+}
+
+
+# -- choosing the products that devices compute
+
+
+def place_products(graph: FunctionGraph, firings: list[Firing]) -> None:
+    """Put ops with lowerings in the place of each product of two sparse matrices that a device
+    computes.
+    """
+    there: dict[Variable, str] = {}
+    for node in graph.toposort():
+        device = _device_of(node, there)
+        if device is None:
+            continue
+        there.update(dict.fromkeys(node.outputs, device))
+        if isinstance(node.op, CompressedMatMul):
+            for old, new in _placed(graph, node, device, there).items():
+                graph.replace(old, new)
+                there[new] = device
+                what = "place_products", node.source, str(node.op), str(new.owner or new)
+                firings.append(Firing("device sparse", *what))
+
+
+def _device_of(node: Apply, there: dict[Variable, str]) -> str | None:
+    """Return the device that a node is computed on, or copies from, as far as it is known."""
+    if isinstance(node.op, ToHost):
+        return str(node.inputs[0].type.device)
+    is_product = isinstance(node.op, CompressedMatMul)
+    lowering = lowering_of(node)
+    if lowering is None and not is_product:
+        return None
+    on_host = {3, 7} if lowering is None else lowering.on_host(node)
+    found = [there[x] for i, x in enumerate(node.inputs) if i not in on_host and x in there]
+    if found:
+        return found[0]
+    floats = is_product and np.dtype(node.outputs[0].dtype).kind in "fc"
+    return canonical(config.device) if floats and config.device != "cpu" else None
+
+
+def _placed(
+    graph: FunctionGraph, node: Apply, device: str, there: dict[Variable, str]
+) -> dict[Any, Any]:
+    """Return what takes the place of outputs of a product, or of the dense matrix made of them."""
+    dense = _only_scattered(graph, node)
+    given = [*node.inputs]
+    if not any(given[i] in there for i in PATTERNS):
+        _copy_one(given, device)
+    if dense is not None:
+        factors = [*given[:7], dense.inputs[3]]
+        return {dense.outputs[0]: _made(DenseMatMul(), factors, node.source)[0]}
+    indices, indptr = _pattern([*given[1:4], *given[5:]], node.source)
+    (data,) = _made(MaskedMatMul(), [*node.inputs, indices, indptr], node.source)
+    return dict(zip(node.outputs, (data, indices, indptr), strict=True))
+
+
+def _only_scattered(graph: FunctionGraph, node: Apply) -> Apply | None:
+    """Return the node that makes a product dense, if nothing else reads the product."""
+    readers = {client for z in node.outputs for client, _ in graph.clients[z]}
+    if len(readers) != 1:
+        return None
+    (reader,) = readers
+    is_dense = reader != "output" and isinstance(reader.op, ScatterDense)
+    return reader if is_dense and reader.inputs[:3] == node.outputs else None
+
+
+def _pattern(given: Sequence[Any], source: Any) -> Sequence[Any]:
+    """Return the indices and pointers of the product of two patterns."""
+    indices, indptr, n, others, pointers, m = given
+    if all(isinstance(x, Constant) for x in given):
+        return [constant(z) for z in product_pattern(*(x.data for x in given))]
+    x, y = matrix_of(indices, indptr), matrix_of(others, pointers)
+    if x is not None and y is not None and x.type.device == y.type.device:
+        same = x.type.on_host.index_dtype == y.type.on_host.index_dtype
+        if same and is_minor_length(n, indices, x) and is_minor_length(m, others, y):
+            return [ToHost()(z) for z in KeptProduct()(x, y)]
+    starts, count = _made(ProductPointers(), given, source)
+    return [*_made(ProductIndices(), [*given, starts, count], source), starts]
+
+
+def _made(op: Op, inputs: Sequence[Any], source: Any) -> Sequence[Any]:
+    return Apply(op, [*inputs], op.output_types(*inputs), source).outputs
+
+
+def _copy_one(given: list[Any], device: str) -> None:
+    """Let one array of a pattern be copied to the device, so that the product is computed there."""
+    arrays = [i for i in PATTERNS if not isinstance(given[i], Constant)]
+    if arrays:
+        # An array that the device may compute is better not copied.
+        fixed = [i for i in arrays if given[i].owner is None or lowering_of(given[i].owner) is None]
+        (i, *_) = fixed or arrays
+        given[i] = ToHost()(ToDevice(device)(given[i]))
