@@ -274,6 +274,15 @@ class Planner:
         found: Made = self._made_first[key]
         return found
 
+    def note(self, given: Sequence[Operand], what: Any, made: Any) -> None:
+        """Let ``once`` return these operands, which are there at the beginning of the plan."""
+        if all(self._is_there_first(x.storage) for x in given):
+            self._made_first.setdefault((*given, what), made)
+
+    def noted(self, given: Sequence[Operand], what: Any) -> Any:
+        """Return the operands that ``once`` has for these; None if there are none yet."""
+        return self._made_first.get((*given, what))
+
     def _is_there_first(self, number: int) -> bool:
         """Return whether a storage has its value at the beginning of the plan."""
         storage = self.storages[number]

@@ -71,6 +71,11 @@ def plan_in_range(planner: Planner, indices: Operand, length: int) -> Operand:
     return planner.once([indices], ("checked", length), plan)
 
 
+def note_in_range(planner: Planner, indices: Operand, length: int) -> None:
+    """Let indices be known to be in range."""
+    planner.note([indices], ("checked", length), indices)
+
+
 def _kernel(
     numbers: Sequence[str],
     tables: Sequence[tuple[str, str]],
@@ -441,29 +446,54 @@ for (int64_t c = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; c < n;
 
 
 @cache
-def ordered_kernel(itemsize: int) -> CudaKernel:
-    """Return the kernel that brings entries into an order."""
+def ordered_kernel(itemsize: int, dtype: str) -> CudaKernel:
+    """Return the kernel that brings entries into an order, of a dtype of integers."""
     word = _WORDS[itemsize]
     body = f"""
 for (int64_t s = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; s < n;
      s += (int64_t)gridDim.x * {ALONE})
     to[s] = given[order[s]];"""
-    tables = [(f"const {word}", "given"), ("const int64_t", "order"), (word, "to")]
+    tables = [(f"const {word}", "given"), *_factor(dtype, "order"), (word, "to")]
     return _kernel(["n"], tables, body, ALONE)
 
 
 def plan_transposed_rows(planner: Planner, x: CsrRows, columns: int) -> CsrRows:
     """Emit the transpose of a CSR matrix."""
     data, *pattern = x.arrays(planner)
-    n = data.size
-    found = planner.new(data.dtype, [n])
     order, rows, starts = planner.once(
-        pattern, ("rows transposed", columns), lambda: _plan_turned(planner, pattern, columns)
+        pattern, _transposed(columns), lambda: _plan_turned(planner, pattern, columns)
     )
-    if n:
-        kernel = ordered_kernel(data.itemsize)
-        planner.launch(kernel, [blocks_for(n, ALONE)], [n], [data, order, found])
+    found = planner.once([data, order], "in order", lambda: _plan_ordered(planner, data, order))
     return CsrRows(rows, starts, found)
+
+
+def note_transposed_rows(
+    planner: Planner, indices: Operand, indptr: Operand, columns: int, *turned: Operand
+) -> None:
+    """Let the transpose of a pattern be known: the places that its entries have here, its indices
+    and its pointers.
+    """
+    planner.note([indices, indptr], _transposed(columns), turned)
+
+
+def knows_transposed_rows(
+    planner: Planner, indices: Operand, indptr: Operand, columns: int
+) -> bool:
+    """Return whether the transpose of a pattern is known."""
+    return planner.noted([indices, indptr], _transposed(columns)) is not None
+
+
+def _transposed(columns: int) -> tuple[str, int]:
+    return "rows transposed", columns
+
+
+def _plan_ordered(planner: Planner, data: Operand, order: Operand) -> Operand:
+    """Emit entries in an order."""
+    found, n = planner.new(data.dtype, data.shape), data.size
+    if n:
+        kernel = ordered_kernel(data.itemsize, order.dtype)
+        planner.launch(kernel, [blocks_for(n, ALONE)], [n], [data, order, found])
+    return found
 
 
 def _plan_turned(

@@ -17,7 +17,12 @@ from symcomp.errors import ShapeError
 from symcomp.gpu.driver.interface import Driver
 from symcomp.gpu.errors import DeviceError
 from symcomp.gpu.formulas import contiguous, plan_copy
-from symcomp.gpu.kernels.sparse_rows import plan_in_range
+from symcomp.gpu.kernels.sparse_rows import (
+    CsrRows,
+    knows_transposed_rows,
+    plan_in_range,
+    plan_transposed_rows,
+)
 from symcomp.gpu.libraries.binding import LibraryWithHandle, library_of
 from symcomp.gpu.planner import LARGEST_32, Operand, Planner
 
@@ -234,10 +239,7 @@ def plan_sparse_product(
     if transposed and (planner.atomics or max(met, kept, matrix.data.size) > LARGEST_32):
         turned = TRANSPOSED
     elif transposed:
-        turning, given = matrix, [matrix.data, matrix.indices, matrix.indptr]
-        matrix = planner.once(
-            given, ("transposed", matrix.columns), lambda: _plan_transposed(planner, turning)
-        )
+        matrix = _transposed(planner, matrix)
     function = "cusparseSpMV" if dense.ndim == 1 else "cusparseSpMM"
     algorithm = REPRODUCIBLE[function] if turned == AS_IT_IS else DEFAULT
     if dense.ndim == 1:
@@ -251,6 +253,21 @@ def plan_sparse_product(
     key = SparseKey(function, z.dtype, matrix.indices.dtype, ops, algorithm, tuple(arrays))
     _call(planner, key, [matrix.indptr, matrix.indices, matrix.data, dense, z])
     return z
+
+
+def _transposed(planner: Planner, matrix: CompressedArrays) -> CompressedArrays:
+    """Emit the transpose of a matrix; of its pattern only where it is not known."""
+    pattern = matrix.indices, matrix.indptr
+    if knows_transposed_rows(planner, *pattern, matrix.columns):
+        rows = CsrRows(*pattern, matrix.data)
+        found = plan_transposed_rows(planner, rows, matrix.columns)
+        assert found.data is not None
+        made = CompressedArrays(found.data, found.indices, found.indptr, matrix.rows)
+        return _aligned(planner, made)
+    return planner.once(
+        [matrix.data, *pattern], ("transposed", matrix.columns),
+        lambda: _plan_transposed(planner, matrix),
+    )  # fmt: skip
 
 
 def plan_sampled_product(

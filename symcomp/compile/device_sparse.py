@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from symcomp.compile import device_patterns
 from symcomp.compile.device_matrices import (
     DeviceComponents,
     SparseToDevice,
@@ -22,12 +23,14 @@ from symcomp.compile.device_matrices import (
     matrix_of,
     transposed_pattern,
 )
+from symcomp.compile.device_patterns import know_patterns
 from symcomp.compile.device_sparse_products import (
     LOWERINGS,
     are_in_range,
     place_products,
 )
 from symcomp.config import config
+from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.formulas import NestSequence, nests_for, plan_formula
@@ -58,6 +61,7 @@ from symcomp.ops.linalg.products import SameLengths
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet, computed_by, rule
+from symcomp.rewrite.trace import Firing
 from symcomp.sparse.components import Assemble, Components
 from symcomp.sparse.convert import TransposeCompressed
 from symcomp.sparse.fused import Usmm
@@ -238,6 +242,12 @@ def _with_pattern(data: Any, order: Any, pattern: Sequence[Any]) -> Any:
     return None if lowering_of(found.owner) is None else [found, *pattern]
 
 
+def _place(graph: FunctionGraph, firings: list[Firing]) -> None:
+    """Let devices compute products of two sparse matrices, and know patterns of shared ones."""
+    place_products(graph, firings)
+    know_patterns(graph)
+
+
 REALS = [dtype for dtype in TYPES if not dtype.startswith("complex")]
 PHASE = Phase(
     "device sparse", "arrays of sparse matrices, and patterns, stay on devices",
@@ -248,7 +258,7 @@ PHASE = Phase(
         ],
         FULL,
     ),
-    FULL, place_products, is_needed,
+    FULL, _place, is_needed,
 )  # fmt: skip
 FEATURE = Feature(
     "device sparse",
@@ -258,7 +268,8 @@ FEATURE = Feature(
         (Usmm, TARGET): _lowered(_plan_usmm, 3, REALS),
         (SampledDot, TARGET): _lowered(_plan_sampled, 0, [*TYPES]),
     }
-    | LOWERINGS,
+    | LOWERINGS
+    | device_patterns.LOWERINGS,
 )
 
 

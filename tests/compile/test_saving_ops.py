@@ -259,6 +259,7 @@ def of_sparse():
 ELSEWHERE = (
     "symcomp.tests", "symcomp.compat", "symcomp.codegen._prebuilt", "symcomp.gpu",
     "symcomp.compile.device_matrices",
+    "symcomp.compile.device_patterns",
     "symcomp.compile.device_sparse_products",
 )  # fmt: skip
 

@@ -200,7 +200,7 @@ def sparse_kernels(dtype: str, index_dtype: str) -> list[CudaKernel]:
         pointers_kernel(index_dtype), transposed_kernel(index_dtype), starts_kernel(index_dtype),
         *(entries_kernel(dtype, index_dtype, dense) for dense in (False, True)),
         *(dense_kernel(size, index_dtype, writes) for writes in (False, True)),
-        ordered_kernel(size), lookup_kernel(size, index_dtype),
+        ordered_kernel(size, index_dtype), lookup_kernel(size, index_dtype),
     ]  # fmt: skip
 
 

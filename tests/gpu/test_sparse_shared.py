@@ -50,6 +50,13 @@ def transposes(f: Any) -> int:
     return sum(isinstance(call.library, Transposing) for call in all_calls(calls))
 
 
+def checks(f: Any) -> int:
+    """Return how many calls of the plans of a function may report an error."""
+    regions = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
+    calls = [call for op in regions for kept in op.program.plans for call in kept.plan.calls]
+    return sum(call.can_fail for call in all_calls(calls))
+
+
 def close(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-5)
 
@@ -189,8 +196,7 @@ def test_updates_of_entries(cusparse: Any, emu: Emulator, format: str, dtype: st
         close(s.get_value().toarray(), x)
     after = s.get_value(return_internal_type=True)
     assert after.pattern is before.pattern and after is not before
-    # No kernel reads the complex conjugates of entries in another order.
-    assert transposes(f) == (dtype == "complex64" and format == "csr")
+    assert transposes(f) == checks(f) == 0
 
 
 def test_updates_of_patterns(cusparse: Any, emu: Emulator) -> None:
@@ -257,25 +263,34 @@ def test_constants_are_transposed_when_a_function_is_compiled(
         close(one, other)
 
 
-def test_a_loop_transposes_once_in_a_call(cusparse: Any, emu: Emulator) -> None:
-    h = T.fmatrix("h")
+@pytest.mark.parametrize("format", ["csr", "csc"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_loops_transpose_and_check_nothing(
+    cusparse: Any, emu: Emulator, dtype: str, format: str
+) -> None:
+    h, value = T.matrix("h", dtype=dtype), matrix(5, 5, format, dtype)
+
+    def function(device: str) -> Any:
+        with config.change_flags(device=device):
+            s = sparse.shared(value, device=device)
+            states, _ = symcomp.scan(lambda z: sparse.dot(s, z) * 0.5, outputs_info=[h], n_steps=4)
+            gradient = symcomp.grad(T.sqr(abs(states[-1])).sum(), h)
+            return symcomp.function([h], [states[-1], gradient])
+
+    f, plain, given = function("emu"), function("cpu"), array(5, 3).astype(dtype)
+    for _ in range(2):
+        for one, other in zip(f(given), plain(given), strict=True):
+            close(one, other)
+    assert loops(f) and transposes(f) == checks(f) == 0
+
+
+def test_indices_of_arguments_are_checked(cusparse: Any, emu: Emulator) -> None:
+    x, v = sparse.csr_matrix("x", dtype="float32"), T.fvector("v")
     with on_emu:
-        s = sparse.shared(matrix(5, 5))
-        states, _ = symcomp.scan(lambda z: T.tanh(sparse.dot(s, z)), outputs_info=[h], n_steps=4)
-        gradient = symcomp.grad(T.sqr(states[-1]).sum(), h)
-        f = symcomp.function([h], [states[-1], gradient])
-    with config.change_flags(device="cpu"):
-        x = sparse.shared(matrix(5, 5), device="cpu")
-        states, _ = symcomp.scan(lambda z: T.tanh(sparse.dot(x, z)), outputs_info=[h], n_steps=4)
-        plain = symcomp.function([h], [states[-1], symcomp.grad(T.sqr(states[-1]).sum(), h)])
-    for one, other in zip(f(array(5, 3)), plain(array(5, 3)), strict=True):
-        close(one, other)
-    assert loops(f)
-    regions = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
-    calls = [call for op in regions for kept in op.program.plans for call in kept.plan.calls]
-    within = [c for call in calls if call.step is not None for c in all_calls(call.step.calls)]
-    assert not any(isinstance(call.library, Transposing) for call in within)
-    assert transposes(f) == 1
+        s = sparse.shared(matrix(6, 5))
+        f = symcomp.function([x, v], [sparse.dot(s, v), sparse.dot(x, v)])
+    close(f(matrix(6, 5), array(5))[1], matrix(6, 5) @ array(5))
+    assert checks(f) == 1
 
 
 def test_regions_with_a_kept_transpose_are_graphs(emu: Emulator) -> None:
