@@ -61,7 +61,7 @@ def root_of_sum(x: Any) -> Any:
             return None
         sides.append(np.asarray(math.sqrt(s.constant), x.dtype))
     if len(sides) == 1:
-        return call("abs", sides[0])
+        return sides[0] if _is_length(sides[0]) else call("abs", sides[0])
     for x, y in permutations(sides, 2) if not s.constant else ():
         if square_root(y) is x:  # x^2 + x^4
             return call("abs", x) * call("hypot", x, 1.0)
@@ -69,6 +69,13 @@ def root_of_sum(x: Any) -> Any:
     for side in sides[1:]:
         found = call("hypot", found, side)
     return found
+
+
+def _is_length(x: Any) -> bool:
+    """Tell whether ``x`` is a product of norms, whose sign is lost where it underflows."""
+    p = as_product(x)
+    norms = (computed_by(through_views(f)[0], Norm) is not None for f in p.factors)
+    return p.coefficient > 0 and all(norms)
 
 
 def _root_of_quotient(x: Any) -> Any:

@@ -296,7 +296,7 @@ sqr = scalar(
 )
 square = sqr
 sqrt = scalar(
-    "sqrt", "x", "The square root.", np.sqrt, dtype=float_rule, d=(lambda x, z, g: g * 0.5 / z,)
+    "sqrt", "x", "The square root.", np.sqrt, dtype=float_rule, d=(lambda x, z, g: g / z * 0.5,)
 )
 maximum = scalar(
     "maximum", "x y", "The larger; NaN if either is. Its derivative is shared at ties.",
