@@ -23,6 +23,7 @@ from symcomp.ops.elementwise.scalar_math import mul
 from symcomp.ops.nnet.unit_vector import UnitVector
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
+from symcomp.rewrite.exponents import EXPONENTIALS
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.norms import is_count
 from symcomp.rewrite.stabilize.rational import factored
@@ -31,7 +32,6 @@ from symcomp.rewrite.views import (
     as_product,
     as_sum,
     call,
-    is_power_of_two,
     number,
     powered,
     product_of,
@@ -262,8 +262,7 @@ def _is_made_with_product(exponential: Any, graph: Any) -> bool:
     exponent = as_sum(node.inputs[0])
     if len(clients) > 1 and not (exponent.single is not None and exponent.single[1] < 0):
         return False
-    others = exponential_of_square, exponential_of_sum, exponential_of_logarithm
-    return all(other.function(node, graph) is None for other in others)
+    return all(other.function(node, graph) is None for other in EXPONENTIALS)
 
 
 @rule("sqrt", why="the product may leave the range where its root does not", from_above=True)
@@ -302,62 +301,6 @@ def roots_in_range(node: Apply, graph: Any) -> Any:
                 sides[i] = p.without(f).times(root)
     changed = sides[0] is not node.inputs[0] or sides[1] is not node.inputs[1]
     return node.op(*sides, node.inputs[2]) if changed else None
-
-
-@rule(
-    "exp", why="the rounding error of a large exponent is a large one of the exponential",
-    from_above=True, needs=["sqr", "neg", "mul", "true_div"],
-)  # fmt: skip
-def exponential_of_square(node: Apply, graph: Any) -> Any:
-    """exp(c x^2) -> exp_of_product(c x, x), for powers of two c, whose products are exact"""
-    (exponent,) = node.inputs
-    if exponent.dtype != "float64":
-        return None
-    s = as_sum(exponent)
-    if s.single is None or s.constant:
-        return None
-    term, c = s.single
-    square = elementwise(term, "sqr")
-    if square is None or not is_power_of_two(c) or not 1 / LARGE < abs(c) < LARGE:
-        return None
-    (x,) = square.inputs
-    return call("exp_of_product", scaled(c, x), x)
-
-
-@rule(
-    "exp", why="the rounding error of a large exponent is a large one of the exponential",
-    from_above=True, needs=["add", "sub"],
-)  # fmt: skip
-def exponential_of_sum(node: Apply, graph: Any) -> Any:
-    """exp(a x + b y) -> exp_of_sum(a x, b y), for powers of two a and b"""
-    (exponent,) = node.inputs
-    if exponent.dtype != "float64" or node.op.inplace:
-        return None
-    s = as_sum(exponent)
-    if len(s.terms) != 2 or s.constant or not all(map(is_power_of_two, s.terms.values())):
-        return None
-    # A row less a number for all, as its maximum, is left as it is.
-    if any(t.type.broadcastable != exponent.type.broadcastable for t in s.terms):
-        return None
-    return call("exp_of_sum", *(scaled(c, t) for t, c in s.pairs()))
-
-
-@rule(
-    "exp", needs=["mul", "neg"], from_above=True,
-    why="the rounding error of a number is that of the exponent, a large one of the exponential",
-)  # fmt: skip
-def exponential_of_logarithm(node: Apply, graph: Any) -> Any:
-    """exp(x log(2)) -> exp2(x);   exp(-x log(10)) -> 10^-x, and other whole numbers"""
-    (exponent,) = node.inputs
-    s = as_sum(exponent)
-    if exponent.dtype != "float64" or node.op.inplace or s.single is None or s.constant:
-        return None
-    x, c = s.single
-    base = round(math.exp(min(abs(c), 5.0)))
-    if base < 2 or not math.isclose(abs(c), math.log(base), rel_tol=2**-52):
-        return None
-    x = x if c > 0 else -x
-    return call("exp2", x) if base == 2 else call("pow", np.asarray(float(base)), x)
 
 
 def _with_signs(factors: Sequence[Any]) -> list[Any]:
@@ -405,7 +348,6 @@ def _power(x: Any, n: int) -> Any:
 
 
 
-
 @rule(
     "known_difference", why="the two sides served for derivatives, which are known now",
     from_above=True,
@@ -434,8 +376,7 @@ def unit_vector_over_count(node: Apply, graph: Any) -> Any:
 EXTREMES = RuleSet(
     [
         known_difference, common_factor, squares_over, product_with_exponential, product_in_range,
-        root_in_range, roots_in_range, exponential_of_square, exponential_of_sum,
-        exponential_of_logarithm, unit_vector_over_count,
+        root_in_range, roots_in_range, *EXPONENTIALS, unit_vector_over_count,
     ],
     ["extremes"],
 )  # fmt: skip

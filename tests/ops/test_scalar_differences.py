@@ -162,6 +162,32 @@ def test_rests_of_products_and_differences():
             assert product == mp.mpf(a) * b - a * b and gap == mp.mpf(a) - b - c - (a - b - c)
 
 
+@pytest.mark.parametrize(
+    ("name", "exact", "points"),
+    [
+        ("log_rest", mp.log, [1e-290, 1.2e-8, 0.3, 0.9999999, 1.0000001, 1.7, 36.1, 1e100, 1e290]),
+        ("exponential_rest", mp.exp, [-680.0, -36.1, -1e-9, 0.0, 1e-300, 0.3, 2.9, 36.1, 680.0]),
+    ],
+)
+def test_rests_of_functions(name, exact, points):
+    """A value and its rest have ten bits more than a double, next to 1 for the logarithm."""
+    points = np.array(points)
+    with mp.workdps(60):
+        truth = [exact(mp.mpf(x)) for x in points]
+        rounded = np.array([float(t) for t in truth])
+        for value, rest, true in zip(rounded, values_at(name, points, rounded), truth, strict=True):
+            size = 1 if name == "log_rest" else true
+            assert abs(mp.mpf(value) + mp.mpf(rest) - true) <= mp.mpf(2) ** -61 * size
+
+
+def test_rests_at_the_ends():
+    """Rests are 0 where a function or its value has none, and do not change infinity or 0."""
+    assert values_at("log_rest", [0, inf, 5e-324], [-inf, inf, -744.4]) == [0, 0, 0]
+    assert values_at("exponential_rest", [-inf, inf, 709.0], [0, inf, 8.2e307]) == [0, 0, 0]
+    check = values_at("exp_with_rest", [-inf, inf, 1.0, 1.0], [np.nan, np.nan, inf, 0.25])
+    np.testing.assert_allclose(check, [0, inf, np.e, 1.25 * np.e])
+
+
 @given(lists((1e-300, 1e300), (0.5, 2)))
 @FAST
 def test_powers_of_logarithms_in_two_parts(xs):

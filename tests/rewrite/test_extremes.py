@@ -195,6 +195,25 @@ def test_exponentials_of_multiples_of_logarithms():
     np.testing.assert_allclose(narrow, np.sqrt(2), rtol=1e-6)
 
 
+def test_exponentials_of_functions():
+    """Exponents of whole arguments in float64 are corrected; values at the ends are NumPy's."""
+    x, y, column = T.dvector("x"), T.fvector("y"), T.dcol("column")
+    left = [
+        T.exp(-T.exp(y)), T.exp(T.sin(x) * x), T.exp(x - T.exp(column)), T.exp(-(x**2)),
+        T.exp(T.sum(T.exp(x)) - x), T.exp(-T.exp(T.sin(x))), T.exp(-T.exp(T.cumsum(x))),
+    ]  # fmt: skip
+    f = symcomp.function([x, y, column], left)
+    assert "exponential_of_functions" not in f.maker.trace.counts()
+    stable = [T.exp(T.log(x) ** 2), T.exp(-T.exp(x)), T.exp(-T.log(x) ** 2), T.exp(x - T.exp(x))]
+    f = symcomp.function([x], stable)
+    assert f.maker.trace.counts()["exponential_of_functions"] == 4
+    square, double, bell, both = f([0.0, np.inf, -np.inf, 1.0, -1e300, 1e300])
+    np.testing.assert_array_equal(square, [np.inf, np.inf, np.nan, 1, np.nan, np.inf])
+    np.testing.assert_allclose(double, [np.exp(-1), 0, 1, np.exp(-np.e), 1, 0])
+    np.testing.assert_array_equal(bell, [0, 0, np.nan, 1, np.nan, 0])
+    np.testing.assert_allclose(both, [np.exp(-1), np.nan, 0, np.exp(1 - np.e), 0, 0])
+
+
 def test_roots_of_products_with_a_square_of_0():
     """The root of x^2 y is 0 at x = 0, also for negative y, and NaN for infinite y."""
     x, y = T.dvectors("xy")

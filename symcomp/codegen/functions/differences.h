@@ -33,7 +33,7 @@ INLINE double rest_of_square(double s, double l, double t)
     return ((2 * s - t) + p) + (product_error(s, s, p) + 2 * (l + s * l));
 }
 
-/* exp(x + e) for x <= 0 and small e, and in `rest` its rounding error, to 10 bits more than a double has:
+/* exp(x + e) for x <= 690 and small e, and in `rest` its rounding error, to 10 bits more than a double has:
    the eighth part of the exponent, without a multiple of log 2, is the argument of a series for exp(r) - 1,
    which is then squared three times. */
 INLINE double d_exp_and_rest(double x, double e, double *rest)
@@ -78,6 +78,29 @@ INLINE double d_difference_rest(double x, double y, double w)
 INLINE double d_product_rest(double x, double y)
 {
     return product_error(x, y, x * y);
+}
+
+/* log(x) - y, where y is its rounded value, by a step of Newton's method; 0 at the ends of the range. */
+INLINE double d_log_rest(double x, double y)
+{
+    double low, size = fabs(y), inverse = d_exp_and_rest(-size, 0, &low), p = x * inverse;
+    double above = (p - 1) + (product_error(x, inverse, p) + x * low);
+    double below = ((x - inverse) - low) / inverse;
+    return size < 690 ? y > 0 ? above : below : 0;
+}
+
+/* exp(x) - y, where y is its rounded value; 0 at the ends of the range. */
+INLINE double d_exponential_rest(double x, double y)
+{
+    double c = x < 690 ? x : 690, rest, z = d_exp_and_rest(c, 0, &rest);
+    return c == x ? (z - y) + rest : 0;
+}
+
+/* exp(x + e), where e is the rounding error of x; what overflows on the way to it is no error. */
+INLINE double d_exp_with_rest(double x, double e)
+{
+    double growth = 1 + finite_or_0(e);
+    return m_exp(x) * (growth > 0.5 ? growth : 0.5);
 }
 
 /* (x exp(w) + y exp(v)) / (exp(w) + exp(v)), where the terms of the numerator may nearly cancel. */

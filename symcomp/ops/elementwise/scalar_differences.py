@@ -138,6 +138,17 @@ difference_rest = _row(
 product_rest = _row(
     "product_rest", "x y", "x y less its rounded value.", _no_derivative, _no_derivative
 )
+log_rest = _row(
+    "log_rest", "x y", "log(x) - y, where y is its rounded value.", _no_derivative, _no_derivative
+)
+exponential_rest = _row(
+    "exponential_rest", "x y", "exp(x) - y, where y is its rounded value.",
+    _no_derivative, _no_derivative,
+)  # fmt: skip
+exp_with_rest = _row(
+    "exp_with_rest", "x y", "exp(x + y), where y is the rounding error of x.",
+    lambda x, y, z, g: g * z, _no_derivative,
+)  # fmt: skip
 
 # ----- logarithms
 
