@@ -1,9 +1,8 @@
-"""Sparse matrices whose rows lie one after the other: products of two, transposes, and dense
+"""Sparse matrices whose rows lie one after the other: entries of products, transposes, and dense
 matrices that are read and written at a pattern.
 
-A block makes one row of a product at a time. The columns of the row are bits of a set, so they come
-out in order. Entries are then added up at their places, in the order of the entries of the first
-factor: sums have the same bits each time, and those of the processor.
+A block makes one row of a product at a time. It adds up the entries at their places, in the order
+of the entries of the first factor: sums have the same bits each time, and those of the processor.
 """
 
 from __future__ import annotations
@@ -22,10 +21,6 @@ from symcomp.gpu.kernels.sorting import plan_sort
 from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner, blocks_for
 
 THREADS, ALONE = 64, 256
-# A set has at most WORDS words of 32 columns. TOGETHER threads read a row of the second factor.
-WORDS, TOGETHER = 2048, 8
-# Pointers are computed by blocks that add up this many counts each.
-COUNTS = 8 * ALONE
 _WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "literal"}
 
 
@@ -76,7 +71,7 @@ def note_in_range(planner: Planner, indices: Operand, length: int) -> None:
     planner.note([indices], ("checked", length), indices)
 
 
-def _kernel(
+def row_kernel(
     numbers: Sequence[str],
     tables: Sequence[tuple[str, str]],
     body: str,
@@ -107,217 +102,16 @@ def _kernel(
     )  # fmt: skip
 
 
-def _factor(dtype: str, names: str) -> list[tuple[str, str]]:
+def index_tables(dtype: str, names: str) -> list[tuple[str, str]]:
     """Return the tables of arrays of indices that are read."""
     return [(f"const {C_TYPES[dtype]}", name) for name in names.split()]
 
 
-# -- the pattern of a product
-
-_COLUMNS = """
-for (int64_t i = blockIdx.x; i < rows; i += gridDim.x) {
-    int64_t from = 0, count = 0;
-    for (;;) {
-        int64_t low = INT64_MAX, high = -1;
-        for (int64_t k = indptr[i] + threadIdx.x; k < indptr[i + 1]; k += THREADS) {
-            const int64_t row = indices[k], end = pointers[row + 1];
-            const int64_t m = first_from(others, pointers[row], end, from);
-            if (m < end) {
-                low = others[m] < low ? others[m] : low;
-                high = others[end - 1] > high ? others[end - 1] : high;
-            }
-        }
-        least[threadIdx.x] = low;
-        most[threadIdx.x] = high;
-        __syncthreads();
-        for (int half = THREADS / 2; half; half /= 2) {
-            if (threadIdx.x < half) {
-                low = least[threadIdx.x + half] < low ? least[threadIdx.x + half] : low;
-                high = most[threadIdx.x + half] > high ? most[threadIdx.x + half] : high;
-                least[threadIdx.x] = low;
-                most[threadIdx.x] = high;
-            }
-            __syncthreads();
-        }
-        if (least[0] == INT64_MAX)
-            break;
-        const int64_t start = least[0] / 32, span = most[0] / 32 - start + 1;
-        const int words = span < WORDS ? (span > 1 ? (int)span : 1) : WORDS;
-        for (int w = threadIdx.x; w < words; w += THREADS)
-            set[w] = 0;
-        __syncthreads();
-        for (int64_t k = indptr[i] + threadIdx.x / TOGETHER; k < indptr[i + 1];
-             k += THREADS / TOGETHER) {
-            const int64_t row = indices[k], end = pointers[row + 1];
-            int64_t m = first_from(others, pointers[row], end, from);
-            for (m += threadIdx.x % TOGETHER; m < end; m += TOGETHER) {
-                const int64_t word = others[m] / 32 - start;
-                if (word >= 0 && word < words)
-                    atomicOr(&set[word], 1U << (others[m] % 32));
-            }
-        }
-        __syncthreads();
-        const int share = (words + THREADS - 1) / THREADS, first = threadIdx.x * share;
-        const int last = first + share < words ? first + share : words;
-        int own = 0;
-        for (int w = first; w < last; w++)
-            own += __popc(set[w]);
-        counted[threadIdx.x] = own;
-        __syncthreads();
-        WRITE
-        for (int t = 0; t < THREADS; t++)
-            count += counted[t];
-        from = 32 * (start + words);
-        __syncthreads();
-    }
-    COUNT
-    __syncthreads();
-}
-"""
-_WRITE = """int64_t at = starts[i] + count;
-        for (int t = 0; t < (int)threadIdx.x; t++)
-            at += counted[t];
-        for (int w = first; w < last; w++)
-            for (uint32_t bits = set[w]; bits; bits &= bits - 1)
-                found[at++] = (INDEX)(32 * (start + w) + __ffs((int)bits) - 1);"""
-_COUNT = """if (threadIdx.x == 0)
-        counts[i] = count;"""
-
-
-@cache
-def columns_kernel(dtype: str, writes: bool) -> CudaKernel:
-    """Return the kernel that counts the columns of each row of a product, or writes them.
-
-    Parameters
-    ----------
-    dtype : str
-        Of indices.
-    writes : bool
-    """
-    kind = C_TYPES[dtype]
-    tables = _factor(dtype, "indices indptr others pointers")
-    if writes:
-        tables += [*_factor(dtype, "starts"), (kind, "found")]
-    else:
-        tables.append(("int64_t", "counts"))
-    body = _COLUMNS.replace("WRITE", _WRITE if writes else "").replace("INDEX", kind)
-    body = body.replace("COUNT", "" if writes else _COUNT)
-    shared = [
-        f"uint32_t set[{WORDS}]", f"int64_t least[{THREADS}]", f"int64_t most[{THREADS}]",
-        f"int counted[{THREADS}]",
-    ]  # fmt: skip
-    return _kernel(["rows"], tables, _filled(body), THREADS, shared)
-
-
-def _filled(body: str) -> str:
-    for name, number in (("THREADS", THREADS), ("TOGETHER", TOGETHER), ("WORDS", WORDS)):
-        body = body.replace(name, str(number))
+def filled(body: str, **texts: str | int) -> str:
+    """Return lines of C with texts in the place of names, without the lines that are empty then."""
+    for name, text in texts.items():
+        body = body.replace(name, str(text))
     return "\n".join(line for line in body.split("\n") if line.strip())
-
-
-@cache
-def totals_kernel() -> CudaKernel:
-    """Return the kernel whose blocks add up COUNTS counts each."""
-    body = f"""
-for (int64_t b = blockIdx.x; b * {COUNTS} < n; b += gridDim.x) {{
-    const int64_t end = (b + 1) * {COUNTS} < n ? (b + 1) * {COUNTS} : n;
-    int64_t own = 0;
-    for (int64_t k = b * {COUNTS} + threadIdx.x; k < end; k += {ALONE})
-        own += counts[k];
-    sums[threadIdx.x] = own;
-    __syncthreads();
-    for (int half = {ALONE // 2}; half; half /= 2) {{
-        if (threadIdx.x < half)
-            sums[threadIdx.x] += sums[threadIdx.x + half];
-        __syncthreads();
-    }}
-    if (threadIdx.x == 0)
-        totals[b] = sums[0];
-    __syncthreads();
-}}"""
-    tables = [("const int64_t", "counts"), ("int64_t", "totals")]
-    return _kernel(["n"], tables, body, ALONE, [f"int64_t sums[{ALONE}]"])
-
-
-@cache
-def pointers_kernel(dtype: str) -> CudaKernel:
-    """Return the kernel that writes where rows of these counts begin, and where the last one ends,
-    given the totals of blocks.
-    """
-    kind, share = C_TYPES[dtype], COUNTS // ALONE
-    body = f"""
-for (int64_t b = blockIdx.x; b * {COUNTS} < n; b += gridDim.x) {{
-    const int64_t first = b * {COUNTS} + threadIdx.x * {share};
-    const int64_t last = first + {share} < n ? first + {share} : n;
-    int64_t before = 0, own = 0;
-    for (int64_t k = threadIdx.x; k < b; k += {ALONE})
-        before += totals[k];
-    for (int64_t k = first; k < last; k++)
-        own += counts[k];
-    bases[threadIdx.x] = before;
-    sums[threadIdx.x] = own;
-    __syncthreads();
-    for (int half = {ALONE // 2}; half; half /= 2) {{
-        if (threadIdx.x < half)
-            bases[threadIdx.x] += bases[threadIdx.x + half];
-        __syncthreads();
-    }}
-    for (int distance = 1; distance < {ALONE}; distance *= 2) {{
-        before = (int)threadIdx.x >= distance ? sums[threadIdx.x - distance] : 0;
-        __syncthreads();
-        sums[threadIdx.x] += before;
-        __syncthreads();
-    }}
-    int64_t at = bases[0] + sums[threadIdx.x] - own;
-    for (int64_t k = first; k < last; k++) {{
-        pointers[k] = ({kind})at;
-        at += counts[k];
-    }}
-    if (first < n && last == n) {{
-        pointers[n] = ({kind})at;
-        *whole = at;
-    }}
-    __syncthreads();
-}}"""
-    tables = [
-        ("const int64_t", "counts"), ("const int64_t", "totals"), (kind, "pointers"),
-        ("int64_t", "whole"),
-    ]  # fmt: skip
-    shared = [f"int64_t bases[{ALONE}]", f"int64_t sums[{ALONE}]"]
-    return _kernel(["n"], tables, body, ALONE, shared)
-
-
-def plan_product_pointers(planner: Planner, x: CsrRows, y: CsrRows) -> tuple[Operand, Operand]:
-    """Emit where the rows of the product of two patterns begin, and how many entries it has: a
-    number of int64.
-    """
-    n = x.count
-    pointers, whole = planner.new(x.indptr.dtype, [n + 1]), planner.new("int64", [])
-    planner.clear(whole)
-    if n == 0 or 0 in (*x.indices.shape, *y.indices.shape):
-        planner.clear(pointers)
-        return pointers, whole
-    counts, totals = planner.new("int64", [n]), planner.new("int64", [-(-n // COUNTS)])
-    given = [*x.pattern(planner), *y.pattern(planner)]
-    kernel = columns_kernel(x.indices.dtype, False)
-    planner.launch(kernel, [min(n, MOST_BLOCKS)], [n], [*given, counts])
-    blocks = [blocks_for(n, COUNTS)]
-    planner.launch(totals_kernel(), blocks, [n], [counts, totals])
-    kernel = pointers_kernel(x.indptr.dtype)
-    planner.launch(kernel, blocks, [n], [counts, totals, pointers, whole])
-    return pointers, whole
-
-
-def plan_product_indices(
-    planner: Planner, x: CsrRows, y: CsrRows, pointers: Operand, count: int
-) -> Operand:
-    """Emit the indices of the product of two patterns, whose pointers are known."""
-    found = planner.new(x.indices.dtype, [count])
-    if count:
-        given = [*x.pattern(planner), *y.pattern(planner), contiguous(planner, pointers)]
-        kernel = columns_kernel(x.indices.dtype, True)
-        planner.launch(kernel, [min(x.count, MOST_BLOCKS)], [x.count], [*given, found])
-    return found
 
 
 # -- the entries of a product
@@ -373,17 +167,15 @@ def entries_kernel(dtype: str, index_dtype: str, dense: bool) -> CudaKernel:
     dense matrix.
     """
     kind, total = _arithmetic(dtype)
-    places = [] if dense else _factor(index_dtype, "places starts")
+    places = [] if dense else index_tables(index_dtype, "places starts")
     tables = [
-        (f"const {kind}", "left"), *_factor(index_dtype, "indices indptr"),
-        (f"const {kind}", "right"), *_factor(index_dtype, "others pointers"), *places,
+        (f"const {kind}", "left"), *index_tables(index_dtype, "indices indptr"),
+        (f"const {kind}", "right"), *index_tables(index_dtype, "others pointers"), *places,
         (kind, "made"),
     ]  # fmt: skip
-    body = _ENTRIES
-    for name, text in (_DENSE if dense else _AT_PATTERN).items():
-        body = body.replace(name, text)
-    body = _filled(body.replace("ENTRY", kind).replace("TOTAL", total))
-    return _kernel(["rows", "columns"] if dense else ["rows"], tables, body, THREADS)
+    places_of = _DENSE if dense else _AT_PATTERN
+    body = filled(_ENTRIES, **places_of, ENTRY=kind, TOTAL=total, THREADS=THREADS)
+    return row_kernel(["rows", "columns"] if dense else ["rows"], tables, body, THREADS)
 
 
 def plan_product_entries(planner: Planner, x: CsrRows, y: CsrRows, pattern: CsrRows) -> Operand:
@@ -427,10 +219,10 @@ for (int64_t s = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; s < n;
     numbers[s] = ({kind})(first_from(indptr, 0, rows + 1, k + 1) - 1);
 }}"""
     tables = [
-        *_factor(dtype, "indices indptr"), ("const int64_t", "order"), (kind, "sorted"),
+        *index_tables(dtype, "indices indptr"), ("const int64_t", "order"), (kind, "sorted"),
         (kind, "numbers"),
     ]  # fmt: skip
-    return _kernel(["n", "rows"], tables, body, ALONE)
+    return row_kernel(["n", "rows"], tables, body, ALONE)
 
 
 @cache
@@ -441,8 +233,8 @@ def starts_kernel(dtype: str) -> CudaKernel:
 for (int64_t c = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; c < n;
      c += (int64_t)gridDim.x * {ALONE})
     starts[c] = ({kind})first_from(sorted, 0, count, c);"""
-    tables = [*_factor(dtype, "sorted"), (kind, "starts")]
-    return _kernel(["n", "count"], tables, body, ALONE)
+    tables = [*index_tables(dtype, "sorted"), (kind, "starts")]
+    return row_kernel(["n", "count"], tables, body, ALONE)
 
 
 @cache
@@ -453,8 +245,8 @@ def ordered_kernel(itemsize: int, dtype: str) -> CudaKernel:
 for (int64_t s = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; s < n;
      s += (int64_t)gridDim.x * {ALONE})
     to[s] = given[order[s]];"""
-    tables = [(f"const {word}", "given"), *_factor(dtype, "order"), (word, "to")]
-    return _kernel(["n"], tables, body, ALONE)
+    tables = [(f"const {word}", "given"), *index_tables(dtype, "order"), (word, "to")]
+    return row_kernel(["n"], tables, body, ALONE)
 
 
 def plan_transposed_rows(planner: Planner, x: CsrRows, columns: int) -> CsrRows:
@@ -542,10 +334,10 @@ for (int64_t k = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; k < n;
     {"*at = entries[k]" if writes else "entries[k] = *at"};
 }}"""
     tables = [
-        ("char", "dense"), *_factor(dtype, "indices indptr"),
+        ("char", "dense"), *index_tables(dtype, "indices indptr"),
         (f"const {word}" if writes else word, "entries"),
     ]  # fmt: skip
-    return _kernel(["n", "rows", "row_step", "step"], tables, body, ALONE)
+    return row_kernel(["n", "rows", "row_step", "step"], tables, body, ALONE)
 
 
 def plan_at_pattern(
@@ -580,10 +372,10 @@ for (int64_t k = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; k < n;
         found[k] = given[at];
 }}"""
     tables = [
-        (f"const {word}", "given"), *_factor(dtype, "indices indptr places starts"),
+        (f"const {word}", "given"), *index_tables(dtype, "indices indptr places starts"),
         (word, "found"),
     ]  # fmt: skip
-    return _kernel(["n", "rows"], tables, body, ALONE)
+    return row_kernel(["n", "rows"], tables, body, ALONE)
 
 
 def plan_lookup(planner: Planner, x: CsrRows, pattern: CsrRows) -> Operand:

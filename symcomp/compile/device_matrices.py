@@ -34,6 +34,7 @@ from symcomp.rewrite.rule import computed_by
 from symcomp.rewrite.shapes import Shapes
 from symcomp.sparse.components import Assemble, n_minor, parts_of
 from symcomp.sparse.convert import TransposeCompressed
+from symcomp.sparse.pairwise import check_same_shape
 from symcomp.sparse.products import compressed_value
 from symcomp.sparse.type import SparseType, SparseVariable
 from symcomp.sparse.values import SparseArrays, assemble, check_fits, components, major_axis
@@ -78,7 +79,7 @@ class SparsePattern:
         if found is None:
             device = self.indices.device
             i, p, j, q = together(self.indices, self.indptr, other.indices, other.indptr)
-            z = product_pattern(i, p, self.n_minor, j, q, other.n_minor)
+            z = made_pattern("product", i, p, self.n_minor, j, q, other.n_minor)
             found = tuple(to_device(x, device) for x in z)
             self._products[other] = found
         return found
@@ -161,26 +162,30 @@ def transposed_pattern(indices: Any, indptr: Any, n_minor: int) -> tuple[Any, ..
     return TransposeCompressed().perform(places, indices, indptr, n_minor)
 
 
-def product_pattern(
-    indices: Any, indptr: Any, n: Any, others: Any, pointers: Any, m: Any
+def made_pattern(
+    kind: str, indices: Any, indptr: Any, n: Any, others: Any, pointers: Any, m: Any
 ) -> tuple[Any, Any]:
-    """Return the indices and pointers of the product of two CSR patterns, where n and m count their
-    columns.
+    """Return the indices and pointers of the product, the union or the intersection of two CSR
+    patterns, where n and m count their columns.
     """
-    check_factors(len(indptr) - 1, int(n), len(pointers) - 1, int(m))
+    check_shapes(kind, (len(indptr) - 1, n), (len(pointers) - 1, m))
     x = compressed_value(np.ones(len(indices), np.float32), indices, indptr, n)
     y = compressed_value(np.ones(len(others), np.float32), others, pointers, m)
-    z = canonical_value(x @ y)
-    check_fits(indices.dtype.name, z.shape, z.nnz, "the product")
+    z = x @ y if kind == "product" else x + y if kind == "union" else x.multiply(y)
+    z = canonical_value(z.tocsr())
+    check_fits(indices.dtype.name, z.shape, z.nnz, f"the {kind}")
     return z.indices.astype(indices.dtype), z.indptr.astype(indices.dtype)
 
 
-def check_factors(rows: int, n: int, met: int, columns: int) -> None:
-    """Raise ShapeError unless the axes of two factors that meet have one length."""
-    if n != met:
+def check_shapes(kind: str, x: Sequence[Any], y: Sequence[Any]) -> None:
+    """Raise ShapeError unless two matrices can be multiplied, or have one shape."""
+    first, second = (tuple(map(int, shape)) for shape in (x, y))
+    if kind != "product":
+        check_same_shape(kind, first, second)
+    elif first[1] != second[0]:
         raise ShapeError(
-            f"true_dot: shapes {(rows, n)} and {(met, columns)}: the axes that meet have lengths "
-            f"{n} and {met}"
+            f"true_dot: shapes {first} and {second}: the axes that meet have lengths {first[1]} "
+            f"and {second[0]}"
         )
 
 

@@ -27,7 +27,7 @@ from symcomp.compile.device_patterns import know_patterns
 from symcomp.compile.device_sparse_products import (
     LOWERINGS,
     are_in_range,
-    place_products,
+    place_pairs,
 )
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
@@ -243,8 +243,8 @@ def _with_pattern(data: Any, order: Any, pattern: Sequence[Any]) -> Any:
 
 
 def _place(graph: FunctionGraph, firings: list[Firing]) -> None:
-    """Let devices compute products of two sparse matrices, and know patterns of shared ones."""
-    place_products(graph, firings)
+    """Let devices compute functions of two sparse matrices, and know patterns of shared ones."""
+    place_pairs(graph, firings)
     know_patterns(graph)
 
 

@@ -1,26 +1,28 @@
-"""Products of two sparse matrices on devices: the pattern first, then the entries.
+"""Products, sums and other functions of two sparse matrices on devices: patterns, then entries.
 
-The number of entries depends on the patterns. So a product is three ops: ``ProductPointers`` counts
-the entries of each row, the host reads how many there are in all, ``ProductIndices`` writes their
-columns, and ``MaskedMatMul`` adds up the entries at these places.
+The number of entries depends on the patterns. So a product is three ops: ``PatternPointers`` counts
+the entries of each row, the host reads how many there are in all, ``PatternIndices`` writes their
+columns, and ``MaskedMatMul`` adds up the entries at these places. A sum reads the entries of both
+matrices there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.compile.device_matrices import (
     DeviceMatrixOp,
-    check_factors,
+    check_shapes,
     is_minor_length,
+    made_pattern,
     matrix_of,
-    product_pattern,
 )
 from symcomp.config import config
+from symcomp.core.fields import one_of
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
@@ -28,6 +30,11 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
 from symcomp.gpu.driver.devices import canonical
+from symcomp.gpu.kernels.sparse_patterns import (
+    KINDS,
+    plan_pattern_indices,
+    plan_pattern_pointers,
+)
 from symcomp.gpu.kernels.sparse_rows import (
     CsrRows,
     plan_at_pattern,
@@ -35,8 +42,6 @@ from symcomp.gpu.kernels.sparse_rows import (
     plan_in_range,
     plan_lookup,
     plan_product_entries,
-    plan_product_indices,
-    plan_product_pointers,
     plan_transposed_rows,
 )
 from symcomp.gpu.lowerings.contract import TARGET, DeviceLowering, Plans, lowering_of
@@ -49,38 +54,49 @@ from symcomp.rewrite.trace import Firing
 from symcomp.sparse import values
 from symcomp.sparse.components import n_minor, parts_of
 from symcomp.sparse.convert import GatherDense, ScatterDense, TransposeCompressed
+from symcomp.sparse.pairwise import CombinePatterns
 from symcomp.sparse.patterns import Lookup, check_index_vectors
 from symcomp.sparse.products import CompressedMatMul, MaskedMatMul, compressed_value
+from symcomp.sparse.rules import ON_ENTRIES
 from symcomp.sparse.values import major_axis
 from symcomp.vm.features import Lowering
 
-# The inputs of CompressedMatMul that are arrays of patterns.
-PATTERNS = (1, 2, 5, 6)
+# The inputs of CompressedMatMul and of CombinePatterns that are arrays of patterns.
+PATTERNS = {CompressedMatMul: (1, 2, 5, 6), CombinePatterns: (1, 2, 4, 5)}
+# For functions of pairs of entries, the pattern of the result.
+PAIRED = {"add": "union", "maximum": "union", "minimum": "union", "mul": "intersection"}
 
 
-class ProductPatternOp(Op):
-    """Base of the ops on the patterns of two CSR matrices, of which the second has as many rows as
-    the first has columns. Their first inputs: indices, indptr and n_minor of each.
+class PatternOp(Op):
+    """Base of the ops on two CSR patterns. Their first inputs: indices, indptr and n_minor of each.
+
+    Attributes
+    ----------
+    kind : {"product", "union", "intersection"}
+        The pattern that the two make.
     """
 
+    kind: str
     no_derivative = "it is made when functions are compiled, when derivatives have been taken"
 
 
 @record
-class ProductPointers(ProductPatternOp):
-    """indptr, count = where the rows of the product of two patterns begin, and how many entries it
-    has.
+class PatternPointers(PatternOp):
+    """indptr, count = where the rows of a pattern that two patterns make begin, and how many
+    entries it has.
     """
+
+    kind: Annotated[str, one_of(*KINDS)]
 
     multiple_outputs = True
 
     def output_types(self, *inputs: Any) -> list[Type]:
         indices, indptr, _, others, pointers, _ = inputs
-        check_index_vectors("true_dot", indices, indptr, others, pointers)
+        check_index_vectors(self.kind, indices, indptr, others, pointers)
         return [TensorType(indptr.dtype, indptr.type.shape), TensorType("int64", ())]
 
     def perform(self, *given: Any) -> tuple[Any, ...]:
-        indices, indptr = product_pattern(*given)
+        indices, indptr = made_pattern(self.kind, *given)
         return indptr, np.array(len(indices), np.int64)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
@@ -88,19 +104,21 @@ class ProductPointers(ProductPatternOp):
 
 
 @record
-class ProductIndices(ProductPatternOp):
-    """indices = those of the product of two patterns.
+class PatternIndices(PatternOp):
+    """indices = those of a pattern that two patterns make.
 
-    Its last inputs are the outputs of ``ProductPointers``.
+    Its last inputs are the outputs of ``PatternPointers``.
     """
+
+    kind: Annotated[str, one_of(*KINDS)]
 
     def output_types(self, *inputs: Any) -> list[Type]:
         indices, indptr, _, others, pointers, _, starts, _ = inputs
-        check_index_vectors("true_dot", indices, indptr, others, pointers, starts)
+        check_index_vectors(self.kind, indices, indptr, others, pointers, starts)
         return [TensorType(indices.dtype, (None,))]
 
     def perform(self, *given: Any) -> Any:
-        return product_pattern(*given[:6])[0]
+        return made_pattern(self.kind, *given[:6])[0]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(node.inputs[7],)]
@@ -128,8 +146,8 @@ class KeptProduct(DeviceMatrixOp):
 
     def _outputs_on_host(self, *inputs: Any) -> list[Variable]:
         pattern = [v for x in inputs for v in (*parts_of(x)[1:3], n_minor(x, parts_of(x)))]
-        indptr, count = ProductPointers()(*pattern)
-        return [ProductIndices()(*pattern, indptr, count), indptr]
+        indptr, count = PatternPointers("product")(*pattern)
+        return [PatternIndices("product")(*pattern, indptr, count), indptr]
 
 
 @record
@@ -148,7 +166,7 @@ class DenseMatMul(Op):
         return [TensorType(data.dtype, (None if n is None else n - 1, known_length(m)))]
 
     def perform(self, *given: Any) -> Any:
-        check_factors(len(given[2]) - 1, int(given[3]), len(given[6]) - 1, int(given[7]))
+        check_shapes("product", (len(given[2]) - 1, given[3]), (len(given[6]) - 1, given[7]))
         x, y = compressed_value(*given[:4]), compressed_value(*given[4:])
         return np.asarray((x @ y).toarray(), given[0].dtype)
 
@@ -180,12 +198,14 @@ def are_in_range(indices: Any, length: int) -> bool:
     return indices.data.size == 0 or 0 <= indices.data.min() <= indices.data.max() < length
 
 
-def _factors(planner: Planner, node: Apply, given: Sequence[Any], with_data: bool) -> list[CsrRows]:
-    """Return both factors of a product."""
+def _factors(
+    planner: Planner, node: Apply, given: Sequence[Any], with_data: bool, kind: str = "product"
+) -> list[CsrRows]:
+    """Return both factors of a product, or both matrices whose entries are paired."""
     width = 3 + with_data
     n, m = int(given[width - 1]), int(given[2 * width - 1])
-    met = given[2 * width - 2].shape[0] - 1
-    check_factors(given[width - 2].shape[0] - 1, n, met, m)
+    rows, met = (given[k * width - 2].shape[0] - 1 for k in (1, 2))
+    check_shapes(kind, (rows, n), (met, m))
     return [
         _rows(planner, node, given, 0, n, with_data),
         _rows(planner, node, given, width, m, with_data),
@@ -193,14 +213,17 @@ def _factors(planner: Planner, node: Apply, given: Sequence[Any], with_data: boo
 
 
 def _plan_pointers(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
-    return plan_product_pointers(planner, *_factors(planner, node, given, False))
+    op: Any = node.op
+    factors = _factors(planner, node, given, False, op.kind)
+    return plan_pattern_pointers(planner, op.kind, *factors)
 
 
 def _plan_indices(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
-    x, y = _factors(planner, node, given, False)
+    op: Any = node.op
+    x, y = _factors(planner, node, given, False, op.kind)
     count = int(given[7])
-    values.check_fits(x.indices.dtype, (x.count, int(given[5])), count, "the product")
-    return [plan_product_indices(planner, x, y, given[6], count)]
+    values.check_fits(x.indices.dtype, (x.count, int(given[5])), count, f"the {op.kind}")
+    return [plan_pattern_indices(planner, op.kind, x, y, given[6], count)]
 
 
 def _plan_entries(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -268,8 +291,8 @@ def _lowered(plan: Plans, on_host: Sequence[int], only_moves: bool = False) -> L
 
 
 LOWERINGS: dict[tuple[type, str], Lowering] = {
-    (ProductPointers, TARGET): _lowered(_plan_pointers, (2, 5)),
-    (ProductIndices, TARGET): _lowered(_plan_indices, (2, 5, 7)),
+    (PatternPointers, TARGET): _lowered(_plan_pointers, (2, 5)),
+    (PatternIndices, TARGET): _lowered(_plan_indices, (2, 5, 7)),
     (MaskedMatMul, TARGET): _lowered(_plan_entries, (3, 7)),
     (DenseMatMul, TARGET): _lowered(_plan_dense, (3, 7)),
     (TransposeCompressed, TARGET): _lowered(_plan_transpose, (3,), only_moves=True),
@@ -279,57 +302,113 @@ LOWERINGS: dict[tuple[type, str], Lowering] = {
 }
 
 
-# -- choosing the products that devices compute
+# -- choosing what devices compute
 
 
-def place_products(graph: FunctionGraph, firings: list[Firing]) -> None:
-    """Put ops with lowerings in the place of each product of two sparse matrices that a device
-    computes.
+def place_pairs(graph: FunctionGraph, firings: list[Firing]) -> None:
+    """Put ops with lowerings in the place of each product, and of each function of pairs of
+    entries, of two sparse matrices that a device computes.
     """
-    there: dict[Variable, str] = {}
+    placer = _Placer(graph)
     for node in graph.toposort():
-        device = _device_of(node, there)
+        for old, new in placer.replacements(node).items():
+            graph.replace(old, new)
+            what = "place_pairs", node.source, str(node.op), str(new.owner or new)
+            firings.append(Firing("device sparse", *what))
+
+
+class _Placer:
+    """Decides which nodes devices compute, in the order of a graph, and makes what replaces them.
+
+    Attributes
+    ----------
+    graph : FunctionGraph
+    there : dict of Variable to str
+        The devices of values.
+    """
+
+    def __init__(self, graph: FunctionGraph) -> None:
+        self.graph = graph
+        self.there: dict[Variable, str] = {}
+        # Patterns by the op and its inputs, so that the host waits once for equal ones.
+        self._made: dict[Any, Sequence[Any]] = {}
+
+    def replacements(self, node: Apply) -> dict[Any, Any]:
+        """Note the device of a node's outputs; return the variables that replace them, or the
+        dense matrix made of them.
+        """
+        device = self._device_of(node)
         if device is None:
-            continue
-        there.update(dict.fromkeys(node.outputs, device))
-        if isinstance(node.op, CompressedMatMul):
-            for old, new in _placed(graph, node, device, there).items():
-                graph.replace(old, new)
-                there[new] = device
-                what = "place_products", node.source, str(node.op), str(new.owner or new)
-                firings.append(Firing("device sparse", *what))
+            return {}
+        found = self._placed(node, device) if _is_pair(node) else {}
+        self.there.update(dict.fromkeys([*node.outputs, *found.values()], device))
+        return found
+
+    def _device_of(self, node: Apply) -> str | None:
+        """Return the device that a node is computed on, or copies from, as far as it is known."""
+        if isinstance(node.op, ToHost):
+            return str(node.inputs[0].type.device)
+        lowering = lowering_of(node)
+        if lowering is None and not _is_pair(node):
+            return None
+        on_host = frozenset() if lowering is None else lowering.on_host(node)
+        arrays = [x for i, x in enumerate(node.inputs) if i not in on_host and x in self.there]
+        if arrays:
+            return self.there[arrays[0]]
+        is_product = isinstance(node.op, CompressedMatMul)
+        floats = is_product and np.dtype(node.outputs[0].dtype).kind in "fc"
+        return canonical(config.device) if floats and config.device != "cpu" else None
+
+    def _placed(self, node: Apply, device: str) -> dict[Any, Any]:
+        given, patterns = [*node.inputs], PATTERNS[type(node.op)]
+        if not any(given[i] in self.there for i in patterns):
+            _copy_one(given, patterns, device)
+        if isinstance(node.op, CombinePatterns):
+            return dict(zip(node.outputs, self._paired(given, node), strict=True))
+        dense = _only_scattered(self.graph, node)
+        if dense is not None:
+            (z,) = _applied(DenseMatMul(), [*given[:7], dense.inputs[3]], node.source)
+            return {dense.outputs[0]: z}
+        indices, indptr = self._product(given[1:4], given[5:], node.source)
+        (data,) = _applied(MaskedMatMul(), [*node.inputs, indices, indptr], node.source)
+        return dict(zip(node.outputs, (data, indices, indptr), strict=True))
+
+    def _paired(self, given: Sequence[Any], node: Apply) -> Sequence[Any]:
+        """Return data, indices and indptr of a function of pairs of entries."""
+        op: Any = node.op
+        d, i, p, e, j, q, n = given
+        indices, indptr = self._pattern(PAIRED[op.kind], [i, p, n, j, q, n], node.source)
+        both = [Lookup()(*arrays, indices, indptr) for arrays in ((d, i, p), (e, j, q))]
+        return [ON_ENTRIES[op.kind](*both), indices, indptr]
+
+    def _product(self, first: Sequence[Any], second: Sequence[Any], source: Any) -> Sequence[Any]:
+        """Return the indices and pointers of the product of two patterns."""
+        (indices, indptr, n), (others, pointers, m) = first, second
+        x, y = matrix_of(indices, indptr), matrix_of(others, pointers)
+        if x is not None and y is not None and x.type.device == y.type.device:
+            same = x.type.on_host.index_dtype == y.type.on_host.index_dtype
+            if same and is_minor_length(n, indices, x) and is_minor_length(m, others, y):
+                return [ToHost()(z) for z in KeptProduct()(x, y)]
+        return self._pattern("product", [*first, *second], source)
+
+    def _pattern(self, kind: str, given: Sequence[Any], source: Any) -> Sequence[Any]:
+        """Return the indices and pointers of a pattern that two patterns make."""
+        key = kind, *given
+        if key not in self._made:
+            if all(isinstance(x, Constant) for x in given):
+                made = [constant(z) for z in made_pattern(kind, *(x.data for x in given))]
+            else:
+                starts, count = _applied(PatternPointers(kind), given, source)
+                arrays = [*given, starts, count]
+                made = [*_applied(PatternIndices(kind), arrays, source), starts]
+            self._made[key] = made
+        return self._made[key]
 
 
-def _device_of(node: Apply, there: dict[Variable, str]) -> str | None:
-    """Return the device that a node is computed on, or copies from, as far as it is known."""
-    if isinstance(node.op, ToHost):
-        return str(node.inputs[0].type.device)
-    is_product = isinstance(node.op, CompressedMatMul)
-    lowering = lowering_of(node)
-    if lowering is None and not is_product:
-        return None
-    on_host = {3, 7} if lowering is None else lowering.on_host(node)
-    found = [there[x] for i, x in enumerate(node.inputs) if i not in on_host and x in there]
-    if found:
-        return found[0]
-    floats = is_product and np.dtype(node.outputs[0].dtype).kind in "fc"
-    return canonical(config.device) if floats and config.device != "cpu" else None
-
-
-def _placed(
-    graph: FunctionGraph, node: Apply, device: str, there: dict[Variable, str]
-) -> dict[Any, Any]:
-    """Return what takes the place of outputs of a product, or of the dense matrix made of them."""
-    dense = _only_scattered(graph, node)
-    given = [*node.inputs]
-    if not any(given[i] in there for i in PATTERNS):
-        _copy_one(given, device)
-    if dense is not None:
-        factors = [*given[:7], dense.inputs[3]]
-        return {dense.outputs[0]: _made(DenseMatMul(), factors, node.source)[0]}
-    indices, indptr = _pattern([*given[1:4], *given[5:]], node.source)
-    (data,) = _made(MaskedMatMul(), [*node.inputs, indices, indptr], node.source)
-    return dict(zip(node.outputs, (data, indices, indptr), strict=True))
+def _is_pair(node: Apply) -> bool:
+    op: Any = node.op
+    is_paired = isinstance(op, CombinePatterns) and op.kind in PAIRED
+    return is_paired or isinstance(op, CompressedMatMul)
 
 
 def _only_scattered(graph: FunctionGraph, node: Apply) -> Apply | None:
@@ -342,27 +421,13 @@ def _only_scattered(graph: FunctionGraph, node: Apply) -> Apply | None:
     return reader if is_dense and reader.inputs[:3] == node.outputs else None
 
 
-def _pattern(given: Sequence[Any], source: Any) -> Sequence[Any]:
-    """Return the indices and pointers of the product of two patterns."""
-    indices, indptr, n, others, pointers, m = given
-    if all(isinstance(x, Constant) for x in given):
-        return [constant(z) for z in product_pattern(*(x.data for x in given))]
-    x, y = matrix_of(indices, indptr), matrix_of(others, pointers)
-    if x is not None and y is not None and x.type.device == y.type.device:
-        same = x.type.on_host.index_dtype == y.type.on_host.index_dtype
-        if same and is_minor_length(n, indices, x) and is_minor_length(m, others, y):
-            return [ToHost()(z) for z in KeptProduct()(x, y)]
-    starts, count = _made(ProductPointers(), given, source)
-    return [*_made(ProductIndices(), [*given, starts, count], source), starts]
-
-
-def _made(op: Op, inputs: Sequence[Any], source: Any) -> Sequence[Any]:
+def _applied(op: Op, inputs: Sequence[Any], source: Any) -> Sequence[Any]:
     return Apply(op, [*inputs], op.output_types(*inputs), source).outputs
 
 
-def _copy_one(given: list[Any], device: str) -> None:
-    """Let one array of a pattern be copied to the device, so that the product is computed there."""
-    arrays = [i for i in PATTERNS if not isinstance(given[i], Constant)]
+def _copy_one(given: list[Any], patterns: Sequence[int], device: str) -> None:
+    """Let one array of a pattern be copied to the device, so that the result is computed there."""
+    arrays = [i for i in patterns if not isinstance(given[i], Constant)]
     if arrays:
         # An array that the device may compute is better not copied.
         fixed = [i for i in arrays if given[i].owner is None or lowering_of(given[i].owner) is None]

@@ -22,15 +22,18 @@ from symcomp.cvm.machine import DeviceCounters, DeviceMemory
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.kernels.sparse_rows import (
+from symcomp.gpu.kernels.sparse_patterns import (
     columns_kernel,
+    merged_kernel,
+    pointers_kernel,
+    totals_kernel,
+)
+from symcomp.gpu.kernels.sparse_rows import (
     dense_kernel,
     entries_kernel,
     lookup_kernel,
     ordered_kernel,
-    pointers_kernel,
     starts_kernel,
-    totals_kernel,
     transposed_kernel,
 )
 from symcomp.gpu.plan import all_calls
@@ -197,6 +200,8 @@ def sparse_kernels(dtype: str, index_dtype: str) -> list[CudaKernel]:
     size = np.dtype(dtype).itemsize
     return [
         *(columns_kernel(index_dtype, writes) for writes in (False, True)), totals_kernel(),
+        merged_kernel(index_dtype, "union", False),
+        merged_kernel(index_dtype, "intersection", True),
         pointers_kernel(index_dtype), transposed_kernel(index_dtype), starts_kernel(index_dtype),
         *(entries_kernel(dtype, index_dtype, dense) for dense in (False, True)),
         *(dense_kernel(size, index_dtype, writes) for writes in (False, True)),

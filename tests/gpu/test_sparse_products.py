@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp import gpu, sparse
-from symcomp.compile.device_sparse_products import ProductIndices
+from symcomp.compile.device_sparse_products import PatternIndices
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError, SparsePatternError
 from symcomp.gpu.driver.emulator import ORDERS, Emulator
-from symcomp.gpu.kernels.sparse_rows import COUNTS, WORDS
+from symcomp.gpu.kernels.sparse_patterns import COUNTS, WORDS
 from symcomp.sparse.convert import GatherDense, ScatterDense, TransposeCompressed
 from symcomp.sparse.patterns import Lookup
 from symcomp.sparse.products import CompressedMatMul, MaskedMatMul
@@ -64,7 +64,7 @@ def stays(f: Any) -> list[str]:
     """Return the ops on the host that are no ops on objects of SciPy, or on their lengths."""
     known = (
         "Components", "DeviceComponents", "KeptProduct", "TransposedPattern", "Assemble",
-        "Subtensor", "Shape", "DeviceLength", "Stack",
+        "Subtensor", "Shape", "DeviceLength", "Stack", "SameNumber",
     )  # fmt: skip
     return [name for name in ops_on_host(f) if not name.startswith(known)]
 
@@ -173,6 +173,82 @@ def test_gradients(emu: Any, format: str, kind: str) -> None:
     assert not stays(f)
 
 
+PAIRS = {
+    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y,
+    "maximum": sparse.maximum, "minimum": sparse.minimum,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_functions_of_pairs_of_entries(emu: Any, format: str) -> None:
+    """Sums and the like move where one of the matrices is on a device; the host reads counts."""
+    a, b = matrix(6, 5, format), matrix(6, 5, format, seed=1)
+    x, s = sparse.matrix(format, "x", dtype="float32"), sparse.shared(a, device=DEVICE)
+    y, _ = variables(format)
+    with on_device:
+        made = [sparse.csm_data(pair(s, x)) for pair in PAIRS.values()]
+        f = symcomp.function([x], [gpu.to_gpu(z, DEVICE) for z in made])
+        g = symcomp.function([x], [pair(s, x) for pair in PAIRS.values()])
+    plain = symcomp.function([y, x], [pair(y, x) for pair in PAIRS.values()])
+    assert not stays(f) and not stays(g)
+    for new in (b, sp.csr_array((6, 5), dtype="float32").asformat(format)):
+        f(new)
+        emu.wait()
+        emu.counters.clear()
+        found = f(new)
+        assert emu.counters.to_host == 8 * emu.counters.waits == 32  # three unions, an intersection
+        for one, other, wanted in zip(found, g(new), plain(a, new), strict=True):
+            assert_same(other, wanted)
+            np.testing.assert_array_equal(one.get(), wanted.data)
+    with pytest.raises(ShapeError, match="differ|must agree"):
+        g(matrix(5, 5, format))
+
+
+def test_equal_patterns_are_counted_once(emu: Any) -> None:
+    a, b = matrix(6, 5), matrix(5, 6, seed=1)
+    x, s = sparse.csr_matrix("x", dtype="float32"), sparse.shared(a, device=DEVICE)
+    with on_device:
+        outputs = [sparse.structured_dot(s, x), sparse.structured_dot(s * 2, x * 3)]
+        f = symcomp.function([x], [gpu.to_gpu(sparse.csm_data(z), DEVICE) for z in outputs])
+    emu.counters.clear()
+    found = f(b)
+    assert (emu.counters.to_host, emu.counters.waits) == (8, 1)
+    np.testing.assert_allclose(found[1].get(), 6 * found[0].get(), rtol=1e-6)
+
+
+def test_sums_of_arguments_stay_on_the_host(emu: Any) -> None:
+    x, y = variables("csr")
+    with on_device:
+        f = symcomp.function([x, y], x + y)
+    assert any(name.startswith("CombinePatterns") for name in ops_on_host(f))
+
+
+def test_generated_sums(emu: Any) -> None:
+    x, y = variables("csr")
+    made = lambda z: [pair(sparse.structured_dot(z, z.T), y) for pair in PAIRS.values()]  # noqa: E731
+    plain, f = compile_both([x, y], made(x))
+    assert not stays(f)
+
+    @settings(max_examples=25, deadline=None)
+    @given(factors(), st.integers(0, 5))
+    def same(pair: tuple[Any, Any], seed: int) -> None:
+        a, n = pair[0], pair[0].shape[0]
+        b = matrix(n, n, seed=seed)
+        for one, other in zip(f(a, b), plain(a, b), strict=True):
+            assert_same(one, other)
+
+    same()
+
+
+def test_gradients_that_are_added(emu: Any) -> None:
+    x, y = variables("csr")
+    z = sparse.true_dot(x, x) - sparse.true_dot(x, y)
+    loss = T.sqr(sparse.csm_data(z)).sum()
+    outputs = [loss, *(sparse.csm_data(g) for g in T.grad(loss, [x, y]))]
+    f = check([x, y], outputs, [matrix(5, 5), matrix(5, 5, seed=1)], 32, [0], on_host=True)
+    assert not stays(f)
+
+
 def test_chains_and_powers(emu: Any) -> None:
     x, y = variables("csr")
     z = sparse.structured_dot(sparse.structured_dot(x, x.T) * 2, y)
@@ -213,7 +289,7 @@ def test_shapes_that_do_not_fit(emu: Any) -> None:
             h(matrix(3, 5), matrix(4, 2))
     assert f(matrix(3, 5), matrix(5, 2))[0].shape == (3, 2)
     with pytest.raises(SparsePatternError, match="needs indices beyond 2147483647"):
-        one = symcomp.function([], ProductIndices()(*_large()))
+        one = symcomp.function([], PatternIndices("product")(*_large()))
         one()
 
 
