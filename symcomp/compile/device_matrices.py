@@ -71,17 +71,13 @@ class SparsePattern:
             found = self._transposed = tuple(to_device(x, self.indices.device) for x in arrays)
         return found
 
-    def product(self, other: SparsePattern) -> tuple[Any, ...]:
+    def product(self, other: SparsePattern, make: Callable[..., Any]) -> tuple[Any, ...]:
         """Return the indices and pointers of the product with another pattern, both seen as CSR.
-        They are computed once, by the host.
+        ``make`` computes them of both patterns, once.
         """
         found = self._products.get(other)
         if found is None:
-            device = self.indices.device
-            i, p, j, q = together(self.indices, self.indptr, other.indices, other.indptr)
-            z = made_pattern("product", i, p, self.n_minor, j, q, other.n_minor)
-            found = tuple(to_device(x, device) for x in z)
-            self._products[other] = found
+            found = self._products[other] = tuple(make(self, other))
         return found
 
     @property
@@ -409,6 +405,38 @@ class WithEntries(DeviceMatrixOp):
         x, data = inputs
         _, indices, indptr, shape = parts_of(x)
         return [Assemble(x.type)(data, indices, indptr, shape)]
+
+
+@record
+class AssembleOnDevice(DeviceMatrixOp):
+    """z = the matrix on a device with the arrays data, indices and indptr, which are there, and the
+    lengths shape, on the host. The pattern is known to be canonical, as that of ``Assemble``.
+    """
+
+    kind: SparseType
+
+    def output_types(self, data: Any, indices: Any, indptr: Any, shape: Any) -> list[Type]:
+        kind, device = self.kind, data.type.device
+        wanted = (kind.dtype, kind.index_dtype, kind.index_dtype)
+        for x, dtype in zip((data, indices, indptr), wanted, strict=True):
+            if x.type != DeviceType(device, dtype, x.type.shape) or x.type.ndim != 1:
+                raise DTypeError(f"{self}: {x} ({x.type}) is no array of a {kind} on {device}")
+        return [DeviceSparseType(device, kind)]
+
+    def perform(self, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+        if data.shape != indices.shape:
+            raise ShapeError(f"{self}: {data.shape} entries for {indices.shape} indices")
+        lengths: Any = tuple(shape.tolist())
+        n_minor = lengths[1 - major_axis(self.kind.format)]
+        return DeviceMatrix(self.kind, data, SparsePattern(indices, indptr, lengths, n_minor))
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [None]
+
+    view_map = {0: (0, 1, 2)}
+
+    def _outputs_on_host(self, *inputs: Any) -> list[Variable]:
+        return [Assemble(self.kind)(*inputs)]
 
 
 @record

@@ -13,6 +13,7 @@ from typing import Any
 
 from symcomp.compile import device_patterns
 from symcomp.compile.device_matrices import (
+    AssembleOnDevice,
     DeviceComponents,
     SparseToDevice,
     SparseToHost,
@@ -139,9 +140,11 @@ def components_on_device(node: Apply, graph: Any) -> Any:
     return [*map(ToHost(), arrays), shape]
 
 
-@rule(SparseToDevice, why="a pattern that does not change stays on its device")
-def entries_to_device(node: Apply, graph: Any) -> Any:
-    """x, copied to the host and back -> x; the pattern of x with other entries -> these there"""
+@rule(SparseToDevice, why="arrays that a device computes stay there, and so do patterns")
+def arrays_to_device(node: Apply, graph: Any) -> Any:
+    """x, copied to the host and back -> x; the pattern of x with other entries -> these there;
+    assemble(arrays) -> the matrix of the arrays, which are copied there one by one
+    """
     (x,), device = node.inputs, node.outputs[0].type.device
     copy, made = computed_by(x, SparseToHost), computed_by(x, Assemble)
     if copy is not None:
@@ -151,11 +154,14 @@ def entries_to_device(node: Apply, graph: Any) -> Any:
         return None
     data, indices, indptr, shape = made.inputs
     there = matrix_of(indices, indptr)
-    if there is None or shape is not indices.owner.inputs[0].owner.outputs[3]:
+    if there is not None and shape is indices.owner.inputs[0].owner.outputs[3]:
+        if node.outputs[0].type.is_super(there.type):
+            return WithEntries()(there, ToDevice(device)(data))
+    kind = node.outputs[0].type.on_host
+    if not kind.is_super(made.op.kind):
         return None
-    if not node.outputs[0].type.is_super(there.type):
-        return None
-    return WithEntries()(there, ToDevice(device)(data))
+    arrays = map(ToDevice(device), (data, indices, indptr))
+    return AssembleOnDevice(made.op.kind)(*arrays, shape)
 
 
 @rule(Components, why="the arrays of a constant stay on the device that uses them")
@@ -253,7 +259,7 @@ PHASE = Phase(
     "device sparse", "arrays of sparse matrices, and patterns, stay on devices",
     RuleSet(
         [
-            components_of_constant, components_on_device, entries_to_device, product_with_transpose,
+            components_of_constant, components_on_device, arrays_to_device, product_with_transpose,
             transposed_once,
         ],
         FULL,

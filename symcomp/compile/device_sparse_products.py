@@ -9,6 +9,7 @@ matrices there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,12 +17,14 @@ import numpy as np
 from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.compile.device_matrices import (
     DeviceMatrixOp,
+    SparsePattern,
     check_shapes,
     is_minor_length,
     made_pattern,
     matrix_of,
 )
 from symcomp.config import config
+from symcomp.core.closed import ClosedGraph
 from symcomp.core.fields import one_of
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
@@ -46,6 +49,7 @@ from symcomp.gpu.kernels.sparse_rows import (
 )
 from symcomp.gpu.lowerings.contract import TARGET, DeviceLowering, Plans, lowering_of
 from symcomp.gpu.planner import Planner
+from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, ToDevice, ToHost
 from symcomp.gpu.type import DeviceType
 from symcomp.ops.convert import constant
@@ -139,7 +143,7 @@ class KeptProduct(DeviceMatrixOp):
         return [DeviceType(device, kind.index_dtype, (m,)) for m in (None, pointers)]
 
     def perform(self, x: Any, y: Any) -> tuple[Any, ...]:
-        return tuple(x.pattern.product(y.pattern))
+        return tuple(x.pattern.product(y.pattern, _product_there))
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(DeviceLength(0)(z),) for z in node.outputs]
@@ -148,6 +152,28 @@ class KeptProduct(DeviceMatrixOp):
         pattern = [v for x in inputs for v in (*parts_of(x)[1:3], n_minor(x, parts_of(x)))]
         indptr, count = PatternPointers("product")(*pattern)
         return [PatternIndices("product")(*pattern, indptr, count), indptr]
+
+
+def _product_there(x: SparsePattern, y: SparsePattern) -> tuple[Any, Any]:
+    """Return the indices and pointers of the product of two patterns on a device; the host waits
+    for the number of its entries.
+    """
+    first, second = _programs(x.indices.device, x.indices.dtype.name)
+    given = [v for z in (x, y) for v in (z.indices, z.indptr, np.array(z.n_minor, np.int64))]
+    starts, count = first.program(*given)
+    (indices,) = second.program(*given, starts, count.get())
+    return indices, starts
+
+
+@cache
+def _programs(device: str, dtype: str) -> tuple[DeviceGraph, DeviceGraph]:
+    """Return what counts the entries of a product of patterns, and what writes their indices."""
+    vector, number = TensorType(dtype, (None,)), TensorType("int64", ())
+    given = [kind.make_variable() for kind in [vector, vector, number] * 2]
+    counted = [vector.make_variable(), number.make_variable()]
+    first = ClosedGraph(given, PatternPointers("product")(*given))
+    second = ClosedGraph([*given, *counted], [PatternIndices("product")(*given, *counted)])
+    return DeviceGraph(first, device, (2, 5)), DeviceGraph(second, device, (2, 5, 7))
 
 
 @record

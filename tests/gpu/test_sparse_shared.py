@@ -199,7 +199,30 @@ def test_updates_of_entries(cusparse: Any, emu: Emulator, format: str, dtype: st
     assert transposes(f) == checks(f) == 0
 
 
-def test_updates_of_patterns(cusparse: Any, emu: Emulator) -> None:
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_updates_of_patterns(cusparse: Any, emu: Emulator, format: str) -> None:
+    """A new pattern is made on the device; the host reads how many entries it has."""
+    values = [matrix(5, 5, format), matrix(5, 5, format, rng=4)]
+    with on_emu:
+        s, q = map(sparse.shared, values)
+        v = symcomp.shared(array(5))
+        new = s + sparse.structured_dot(s, q) * np.float32(0.1)
+        f = symcomp.function([], gpu.to_gpu(T.sqr(v).sum(), "emu"), updates={s: new})
+        g = symcomp.function([], sparse.dot(s.T, v))
+    value, other = (x.toarray() for x in values)
+    for i in range(3):
+        emu.wait()
+        emu.counters.clear()
+        f()
+        counters = emu.counters
+        assert (counters.to_host, counters.waits) == (16, 2)
+        assert i == 0 or counters.to_device == 0  # first the constant 0.1
+        value = value + value @ other * 0.1
+        close(s.get_value().toarray(), value)
+        close(g(), value.T @ array(5))
+
+
+def test_updates_with_the_transpose(cusparse: Any, emu: Emulator) -> None:
     with on_emu:
         s = sparse.shared(matrix(5, 5))
         v = symcomp.shared(array(5))
