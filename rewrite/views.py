@@ -334,10 +334,12 @@ def as_product(x: Any) -> Product:
 def _multiplicands(x: Any) -> list[tuple[Any, float]] | None:
     """Return the factors of ``x`` with exponents; None if it is no product."""
     names = ("mul", "true_div", "neg", "reciprocal", "sqr", "sqrt", "pow", "identity")
-    node = elementwise(x, *names)
+    node = elementwise(x, *names, "defined_difference")
     if node is None:
         return None
     name, inputs = node.op.scalar.name, node.inputs
+    if name == "defined_difference":
+        return [(inputs[2], 1.0)]
     if name == "mul":
         return [(v, 1.0) for v in inputs]
     if name == "true_div":

@@ -287,8 +287,9 @@ def _of_two_products(one: tuple[Any, float], other: tuple[Any, float]) -> Any:
     found = _by_squares(*map(_side, parts))
     if found is None and common and all([*part.values()] == [0.5] for part in parts):
         difference = call("sqrt_difference", *(x for part in parts for x in part))
-        difference = Product(c, common).times(difference)
-        return call("known_difference", scaled(one[1], a), scaled(-other[1], b), difference)
+        sides = scaled(one[1], a), scaled(-other[1], b)
+        difference = call("defined_difference", *sides, Product(c, common).times(difference))
+        return call("known_difference", *sides, difference)
     if found is None or not common:
         return None if found is None else scaled(c, found)
     gap = elementwise(found, "by_squares")

@@ -91,7 +91,8 @@ def factored(x: Any) -> tuple[dict[Any, float], Any] | None:
 def rational_difference(node: Apply, graph: Any) -> Any:
     """1/x - 1/(x + 1) -> 1 / (x (x + 1));   1 - x/(1 + x) -> 1 / (1 + x);
     x/(x + y) - y/(x + y) -> (x - y) / (x + y);   1/x - 1/y -> (y - x) / (x y);
-    x/y - 1 -> (x - y) / y;   x/y - y/x -> known_difference(x/y, y/x, (x - y) (x + y) / (x y))
+    x/y - 1 -> (x - y) / y;   x/y - y/x -> known_difference(x/y, y/x, (x - y) (x + y) / (x y));
+    the sum as written where the quotient is NaN, as for infinite x
     """
     out = node.outputs[0]
     if not any(map(_divides, node.inputs)) or not dtypes.is_float(out.dtype):
@@ -132,16 +133,41 @@ def rational_difference(node: Apply, graph: Any) -> Any:
     fills = {f for fraction in fractions for f in fraction.fills}
     for model in fills if isinstance(found, Variable) else ():
         found = found * call("second", model, np.ones((1,) * model.ndim, out.dtype))
-    if len(fractions) == 2 and (sides is not None or max(below.values()) > 1):
-        return _with_sides(as_sum(out), found, out)
-    return found
+    return _with_sides(out, found, fractions, sides is not None or max(below.values()) > 1)
 
 
-def _with_sides(s: Sum, difference: Any, like: Any) -> Any:
-    """Return the difference, of two terms, such that it is differentiated term by term."""
+def _with_sides(out: Any, found: Any, fractions: list[Fraction], by_terms: bool) -> Any:
+    """Return a sum that is known as a quotient: as written where that is NaN, if its terms are
+    simple; of two terms, perhaps differentiated term by term.
+    """
+    if not isinstance(found, Variable):
+        return found
+    s = as_sum(out)
     (one, c), *others = s.pairs()
-    rest = sum_of(-s.constant, [(t, -k) for t, k in others], like)
-    return call("known_difference", scaled(c, one), rest, difference)
+    sides = scaled(c, one), sum_of(-s.constant, [(t, -k) for t, k in others], out)
+    if _are_simple(fractions) and any(e > 0 for e in as_product(found).factors.values()):
+        found = call("defined_difference", *sides, found)
+    by_terms = len(fractions) == 2 and (by_terms or _are_apart(*fractions))
+    return call("known_difference", *sides, found) if by_terms else found
+
+
+def _are_simple(fractions: list[Fraction]) -> bool:
+    """Tell whether each fraction has at most one factor and one divisor, and whether these are no
+    different powers of one, as in the derivative of a quotient.
+    """
+    if any(max(len(f.above), len(f.below), 2 * len(f.fills)) > 1 for f in fractions):
+        return False
+    powers = {power for f in fractions for power in f.below.items()}
+    return len(powers) == len(dict(powers))
+
+
+def _are_apart(one: Fraction, other: Fraction) -> bool:
+    """Tell whether two fractions share no variable, so that their derivatives do not cancel."""
+    parts: list[set[Any]] = []
+    for fraction in (one, other):
+        polynomials = [polynomial(f) or {} for f in (*fraction.above, *fraction.below)]
+        parts.append({x for p in polynomials for monomial in p for x, _ in monomial})
+    return all(parts) and not parts[0] & parts[1]
 
 
 def _divides(x: Any) -> bool:
@@ -157,10 +183,11 @@ def _divides(x: Any) -> bool:
 
 def _is_quotient(x: Any) -> bool:
     """Tell whether ``x`` is computed by a division, by something else than a number."""
-    node = elementwise(x, "true_div", "reciprocal", "parallel")
+    node = elementwise(x, "true_div", "reciprocal", "parallel", "defined_difference")
     if node is None:
         return False
-    return node.op.scalar.name == "parallel" or number(node.inputs[-1]) is None
+    is_division = node.op.scalar.name in ("true_div", "reciprocal")
+    return not is_division or number(node.inputs[-1]) is None
 
 
 def _fractions(s: Sum) -> list[Fraction] | None:

@@ -304,3 +304,44 @@ def test_rows(text):
                 assert off(got, right) <= limit, ("R-op", i, point)
             if z.ndim == 0:
                 assert off(slope[i], true) <= limit, ("gradient", i, point)
+
+
+def test_gradient_of_a_quotient_of_norms_that_underflows():
+    """The quotient is 0; its derivative by x is the unit vector over the norm of y."""
+    x, y = T.dvectors("xy")
+    z = T.sqrt(T.sum(x**2) / T.sum(y**2))
+    f = symcomp.function([x, y], [z, symcomp.grad(z, x)])
+    value, slope = f([3e-160, 4e-160], [3e200, 4e200])
+    assert value == 0
+    np.testing.assert_allclose(slope, np.array([0.6, 0.8]) / 5e200, rtol=1e-15)
+
+
+AT_INFINITY = [
+    "1 - 1 / (1 + x)", "1 / (1 - x) - 1", "1 / (1 + x)**2 - 1", "x**2 / (1 + x) - x",
+    "1 / x - 1 / y", "x / y - 1", "x / y - y / x", "1 - x / (x + y)", "1 / x**2 - 1 / y**2",
+    "1 / (x + y) - 1 / x", "1 / (1 + x) - 1 / (1 + y)", "1 / sqrt(x) - 1 / sqrt(y)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", AT_INFINITY)
+def test_differences_of_quotients_at_infinity(text):
+    """Results are numbers, and infinite, where the terms as written are."""
+    ends = [np.inf, -np.inf, 0.0, -0.0, 1.0, 2.0]
+    x, y = (np.ravel(z) for z in np.meshgrid(ends, ends))
+    inputs = T.dvectors("x", "y")
+    f = symcomp.function(
+        inputs, written(text, T, x=inputs[0], y=inputs[1]), on_unused_input="ignore"
+    )
+    with np.errstate(all="ignore"):
+        got = f(x, y)
+        wanted = written(text, np, x=x, y=y)
+    known = ~np.isnan(wanted)
+    np.testing.assert_allclose(got[known], wanted[known])
+
+
+def test_derivatives_of_differences_of_arctan_at_infinity():
+    x, way = T.dvectors("x", "way")
+    z = T.arctan(x + 1) - T.arctan(x)
+    f = symcomp.function([x, way], [symcomp.grad(z.sum(), x), symcomp.gradient.Rop(z, x, way)])
+    for slope in f([np.inf, -np.inf], [1.0, 2.0]):
+        np.testing.assert_array_equal(slope, [0, 0])

@@ -65,6 +65,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("double", f"d_{name}(x, y)") for name in _DIFFERENCES_OF_TWO},
     "by_squares": ("double", "d_by_squares(x, y, w)"),
     "known_difference": ("double", "w"),
+    "defined_difference": ("double", "w == w ? w : x - y"),
     "difference_rest": ("double", "d_difference_rest(x, y, w)"),
     "shared_mean": ("double", "d_shared_mean(x, y, w, v)"),
     "power_of_parts": ("double", "d_power_of_parts(x, y, w, v)"),

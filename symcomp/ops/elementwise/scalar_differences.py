@@ -193,5 +193,9 @@ known_difference = _row(
     "known_difference", "x y w", "x - y, where w is that, known with more digits.",
     lambda x, y, w, z, g: g, lambda x, y, w, z, g: -g, lambda x, y, w, z, g: None,
 )  # fmt: skip
+defined_difference = _row(
+    "defined_difference", "x y w", "w, or x - y where w is NaN, as a quotient of infinities is.",
+    _no_derivative, _no_derivative, lambda x, y, w, z, g: g,
+)  # fmt: skip
 
 __all__: list[str] = []
