@@ -7,6 +7,7 @@ is one call with the calls of a step, which use storages that move from step to 
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -57,7 +58,7 @@ class Operand:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return int(math.prod(self.shape))
 
     @property
     def itemsize(self) -> int:
@@ -161,7 +162,7 @@ class Planner:
         """Return an operand for a value, in C order."""
         shape = tuple(int(n) for n in shape)
         itemsize = np.dtype(dtype).itemsize
-        nbytes = int(np.prod(shape, dtype=np.int64)) * itemsize
+        nbytes = math.prod(shape) * itemsize
         self.storages.append(DeviceStorage(nbytes, step=self._step))
         strides = contiguous_strides(shape, itemsize)
         return Operand(len(self.storages) - 1, 0, dtype, shape, strides)

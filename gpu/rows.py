@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -25,7 +26,7 @@ class DeviceRows(WrittenRows):
     def _new(self, length: int, row_shape: tuple[int, ...]) -> DeviceArray:
         driver, dtype = driver_of(self._kind.device), np.dtype(self._kind.dtype)
         shape = length, *row_shape
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        size = math.prod(shape) * dtype.itemsize
         memory = driver.allocate(size, f"{self._name} of shape {shape}")
         strides = contiguous_strides(shape, dtype.itemsize)
         return DeviceArray(driver, memory, 0, dtype, shape, strides)

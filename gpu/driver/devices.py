@@ -95,7 +95,7 @@ def driver_of(name: str) -> Driver:
     >>> driver_of("emu").name
     'emu'
     """
-    name = canonical(name)
+    name = name if name in _drivers else canonical(name)
     with _lock:
         if name not in _drivers:
             _drivers[name] = os.getpid(), _start(name)
