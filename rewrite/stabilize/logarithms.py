@@ -100,7 +100,8 @@ def log1p_of(node: Apply, graph: Any) -> Any:
 def log_of_product(node: Apply, graph: Any) -> Any:
     """log of a product -> sum of the logarithms of its parts, where these have stable forms;
     log(x y) -> log_mul(x, y);  log(x / y) -> log_div(x, y);
-    log((x + 1) / x) -> log1p_ratio(1, x);  log(x^n) -> n log(x) or n log|x|;
+    log((x + y) / x) -> log1p_ratio(y, x), for one term or number y, also inverse;
+    log(x^n) -> n log(x) or n log|x|;
     log(x^n / y^n) -> n log_div(x, y), likewise of products, of |x| and |y| for even n
     """
     if not dtypes.is_float(node.outputs[0].dtype):
@@ -247,10 +248,23 @@ def _log_of_few(p: Product, node: Apply) -> Any:
         x = scaled(p.coefficient, x)
         if b > 0:
             return call("log_mul", x, y)
-        gap = as_sum(x).plus(as_sum(y).times(-1))
-        near = gap.constant > 0 and not gap.terms and x.dtype == "float64"
-        return call("log1p_ratio", gap.constant, y) if near else call("log_div", x, y)
+        near = _log_near_one(x, y)
+        return call("log_div", x, y) if near is None else near
     return None
+
+
+def _log_near_one(x: Any, y: Any) -> Any:
+    """Return log(x / y) where x is y and one term or number more, or y is x and one more."""
+    one, other = as_sum(x), as_sum(y)
+    gap = one.plus(other.times(-1))
+    if len(gap.terms) + bool(gap.constant) != 1 or not x.dtype == y.dtype == "float64":
+        return None
+    more = len(one.terms) + bool(one.constant) - len(other.terms) - bool(other.constant)
+    if not (more or gap.constant):
+        return None
+    if more > 0 or not more and gap.constant > 0:
+        return call("log1p_ratio", sum_of(gap.constant, gap.pairs(), x), y)
+    return -call("log1p_ratio", sum_of(-gap.constant, gap.times(-1).pairs(), x), x)
 
 
 def _log_of_many(p: Product) -> Any:

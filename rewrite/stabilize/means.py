@@ -49,24 +49,28 @@ x, y = variables("x y")
 @rule(*PRODUCTS, why="exp overflows; only differences to the largest exponent matter")
 def weighted_mean(node: Apply, graph: Any) -> Any:
     """sum(y exp(x)) / sum(exp(x)) -> weighted_mean(x, y), also with weights;
-    sum(y exp(2 x)) / sum(exp(x))^2 -> weighted_mean(x, y softmax(x)), likewise of higher powers
+    sum(y exp(2 x)) / sum(exp(x))^2 -> weighted_mean(x, y softmax(x)), likewise of higher powers;
+    both also inverse, for powers above 1
     """
     p = as_product(node.outputs[0])
-    sums = [(g, e, *_sum_of_exponentials(g)) for g, e in p.factors.items() if e < 0]
-    for below, e, total, alike, views in sums:
+    sums = [(g, e, *_sum_of_exponentials(g)) for g, e in p.factors.items() if e < 0 or e > 1]
+    for power, e, total, alike, views in sums:
         if total is None or not float(e).is_integer():
             continue
+        sign = math.copysign(1, e)
         for g, k in p.factors.items():
-            other, parts, more = _sum_of_exponentials(g) if k == 1 else (None, (), ())
+            other, parts, more = _sum_of_exponentials(g) if k == -sign else (None, (), ())
             if other is None or other.op != total.op:
                 continue
             if [n.op for n in views] != [n.op for n in more]:
                 continue
             x, w = alike[0]
             for y, v in parts:
-                mean = _mean(total.op, x, w, y, v, -e)
+                mean = _mean(total.op, x, w, y, v, abs(e))
                 if mean is not None:
-                    return p.without(below, g).times(rearranged(mean, views))
+                    rest = p.without(power, g)
+                    factors = {**rest.factors, rearranged(mean, views): -sign}
+                    return Product(rest.coefficient, factors).times()
     return None
 
 

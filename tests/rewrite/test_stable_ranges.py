@@ -162,6 +162,9 @@ ELEMENTWISE |= {
     "log(x) - log(1 - x)": (SHARES, 4),
     "log(1 / x - 1)": (SHARES, 4),
     "-x * log(x) - (1 - x) * log(1 - x)": (SHARES, 4),
+    "log(x / (x + y))": (PAIRS, 4),
+    "log((x + y) / x)": (PAIRS, 4),
+    "log(x / (1 + x))": (POSITIVE, 4),
     "x * sqrt(y)": ([(7e-310, 1.3e-290), (3e-300, 1.3), (1.1e300, 1e-9)], 4),
     "exp(log(x)**2)": ([1.2e-11, 1.2e-8, 0.3, 0.9999, 1.0000001, 1.7, 3.7e7, 1e11], 4),
     "exp(-(log(x) - 0.3)**2 / 2) / x": ([1.2e-16, 1.2e-8, 0.3, 1.7, 3.7e7, 1.1e16], 6),
@@ -193,6 +196,7 @@ WHOLE = {
     "mean(x**6)**(1 / 6)": (ROWS, 6),
     "sum(exp(x) * [0.7, -1.3, 2.9, 1.1]) / sum(exp(x))": (MEANS, 4),
     "mean([0.7, -1.3, 2.9, 1.1] * exp(-x)) / mean(exp(-x))": (MEANS, 4),
+    "sum(exp(x))**2 / sum(exp(2 * x))": (WEIGHTS, 16),
     "log(1 + sum(exp(x)))": (WEIGHTS, 4),
     "exp(x) / (1 + sum(exp(x)))": ([[0.3, -1.2, 2.2, 0.7], [1000.0, 1001.5, 998.0, -3.0]], 4),
     "exp(x) / (3 + sum(exp(x)))": ([[800.0, 20.0, -750.0, 2.5], [-30.0, -31.0, -29.0, -40.0]], 4),
@@ -345,3 +349,13 @@ def test_derivatives_of_differences_of_arctan_at_infinity():
     f = symcomp.function([x, way], [symcomp.grad(z.sum(), x), symcomp.gradient.Rop(z, x, way)])
     for slope in f([np.inf, -np.inf], [1.0, 2.0]):
         np.testing.assert_array_equal(slope, [0, 0])
+
+
+def test_logarithms_of_ratios_of_negative_numbers():
+    """The quotient of two negative numbers is positive; their logarithms are NaN."""
+    x, y = T.dvectors("xy")
+    f = symcomp.function([x, y], [T.log(x / (x + y)), T.log((x + y) / x)])
+    a, b = np.array([-3.0, -3.0, 3.0, 0.0, 1.0]), np.array([1.0, -1.0, -1.0, 2.0, -3.0])
+    with np.errstate(all="ignore"):
+        for got, ratio in zip(f(a, b), (a / (a + b), (a + b) / a), strict=True):
+            np.testing.assert_allclose(got, np.log(ratio), rtol=1e-15)
