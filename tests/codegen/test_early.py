@@ -101,6 +101,38 @@ def test_replaced_without_a_change_of_bits(directory, held) -> None:
             assert_same_bits(np.asarray(got), np.asarray(want))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "arrays"), [("float64", 1), ("float32", 2), ("float64", 3), ("complex64", 1)]
+)
+def test_what_early_code_leaves_out(directory, held, dtype, arrays) -> None:
+    """Totals of rows, some of which only optimized code takes several of at once."""
+    xs = [T.tensor(f"x{i}", dtype=dtype, shape=(None, None)) for i in range(arrays)]
+    y = xs[0]
+    for x in xs[1:]:
+        y = y * x
+    totals = [y.sum(axis=0), y.sum(axis=1), y.prod(axis=0)]
+    if dtype.startswith("float"):
+        totals += [y.max(axis=0), abs(y).max(axis=1)]
+    functions = [symcomp.function(xs, total) for total in totals]
+    rng = np.random.default_rng(arrays)
+    shapes = [(3, 5), (16, 1), (37, 40), (63, 16), (64, 7), (130, 33), (65, 200), (1, 1000), (0, 4)]
+    found = []
+    for _ in range(2):
+        for f in functions:
+            for i, shape in enumerate(shapes):
+                if 0 in shape and f is not functions[0]:
+                    continue
+                rng = np.random.default_rng(i)
+                values = [rng.uniform(-1.1, 1.1, shape).astype(dtype) for _ in xs]
+                values[0][::7] = 0.0 * values[0][::7]
+                found.append(np.asarray(f(*values)))
+        held.set()
+        early.wait()
+    half = len(found) // 2
+    for got, want in zip(found[half:], found[:half], strict=True):
+        assert_same_bits(got, want)
+
+
 def test_loops_call_what_was_optimized(directory, held) -> None:
     x = T.dvector("x")
     states, _ = symcomp.scan(lambda h: T.tanh(h * 2 + T.exp(-h)), outputs_info=[x], n_steps=50)

@@ -5,6 +5,7 @@ results.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -46,6 +47,8 @@ from symcomp.ops.reductions.reduce import Reduce
 # Accumulators for parts of one result, side by side: they fill PARTS_BYTES bytes, which stay in
 # registers, but number at least FEWEST and at most MOST elements.
 PARTS_BYTES, FEWEST, MOST = 128, 32, 256
+# Rows that are added at once if elements are cheap: the part is loaded less often.
+ROWS_AT_ONCE = 4
 _MERGED = ("float32", "float64")
 
 
@@ -98,6 +101,11 @@ class Fold:
         return self.has_error or self.is_extreme
 
     @property
+    def is_exact(self) -> bool:
+        """True for integers and truths, which are never rounded."""
+        return np.dtype(self.work).kind in "biu"
+
+    @property
     def adds(self) -> bool:
         """True for sums and products."""
         return self.name in ("sum", "prod")
@@ -129,7 +137,8 @@ class Fold:
         return ref, (ref.name, self.element(), Start(self.name, self.work))
 
     def fold(self, elements: Sequence[Value], to_totals: bool = False) -> list[Statement]:
-        """Join elements in pairs, and these to the part or, if ``to_totals``, to the total.
+        """Join elements in pairs, and these to the part; if ``to_totals``, to the total, in the
+        order of a part that gets ROWS_AT_ONCE elements at once, and then the others one by one.
         """
         if len(elements) == 1 and not self.is_extreme:
             return [self._set("p", I, self._join(self._get("p"), elements[0]))]
@@ -140,13 +149,27 @@ class Fold:
             pairs = zip(refs[::2], [*refs[1::2], refs[-1]], strict=False)
             marks = [Primitive("mark", (x, y, self._get("u")), self.work) for x, y in pairs]
             found += [self._set("u", I, mark) for mark in marks]
-        for row in range(len(elements) - 1):
-            x, y, *refs = refs
-            refs.append(Ref(f"j{self.number}_{row}", self.work))
-            found.append(Let(refs[-1].name, self._join(x, y)))
+        joined: list[Statement] = []
+
+        def join(x: Value, y: Value) -> Value:
+            ref = Ref(f"j{self.number}_{len(joined)}", self.work)
+            joined.append(Let(ref.name, self._join(x, y)))
+            return ref
+
+        def in_pairs(values: Sequence[Value]) -> Value:
+            while len(values) > 1:
+                x, y, *others = values
+                values = [*others, join(x, y)]
+            return values[0]
+
+        whole = len(refs) // ROWS_AT_ONCE * ROWS_AT_ONCE
+        groups = [refs[i : i + ROWS_AT_ONCE] for i in range(0, whole, ROWS_AT_ONCE)]
+        groups += [[x] for x in refs[whole:]]
+        total = reduce(join, map(in_pairs, groups)) if to_totals else in_pairs(refs)
+        found += joined
         if to_totals:
-            return [*found, *self._add(refs[0])]
-        return [*found, self._set("p", I, self._join(self._get("p"), refs[0]))]
+            return [*found, *self._add(total)]
+        return [*found, self._set("p", I, self._join(self._get("p"), total))]
 
     def flush(self, part: str = "p") -> list[Statement]:
         """Add parts to totals."""

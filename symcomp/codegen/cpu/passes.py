@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symcomp.codegen.cpu.bodies import BodyPlan, N, R, lanes_of, versions
-from symcomp.codegen.cpu.folds import Fold, parts_of_one
+from symcomp.codegen.cpu.folds import ROWS_AT_ONCE, Fold, parts_of_one
 from symcomp.codegen.loopir.expressions import Index, IndexOp, Var, plus, times
 from symcomp.codegen.loopir.ir import (
     BOTH,
@@ -26,13 +26,14 @@ from symcomp.codegen.loopir.ir import (
 
 # A part of a sum has at most this many rows; the rounding error grows with them.
 PART = 16
-# Rows that are added, or compared, at once if elements are cheap: the part is loaded less often.
-# With many rows and few arrays, more rows are joined directly to the totals, without a part.
-ROWS_AT_ONCE, ROWS_COMPARED, MORE_ROWS, MANY_ROWS = 4, 8, 16, 64
+# Rows that are compared at once if elements are cheap. With many rows and few arrays, more than
+# ROWS_AT_ONCE, all of a part, are joined directly to the totals.
+ROWS_COMPARED, MORE_ROWS, MANY_ROWS = 8, PART, 64
 # If a lane function adds up elements, each lane takes WAYS elements of a row, provided they are
 # computed in at most FEW_LINES lines: more makes compiling slow.
 WAYS, FEW_LINES = 4, 6
 ROWS_HERE, END, REST, FIRST = Var("rows"), Var("end"), Var("rest"), Var("first")
+_MANY = IndexOp("<=", (MANY_ROWS, ROWS_HERE))
 
 
 class PassPlan:
@@ -51,6 +52,7 @@ class PassPlan:
         self.ways = 0
         if plan.light:
             self.ways = 1 if plan.stores or plan.lines > FEW_LINES else WAYS
+        self._in_parts = any(fold.has_error for fold in self.folds)
 
     def functions(self) -> list[KernelFunction]:
         """Return the functions that add up parts of rows, and whole results."""
@@ -63,7 +65,9 @@ class PassPlan:
         inner: list[Statement] = [*start, *rows, *flush]
         if first:
             inner = [*first, If(IndexOp("!=", (R, END)), tuple(inner))]
-        size = PART if any(fold.has_error for fold in folds) else 0
+        size: Index = PART if self._in_parts else 0
+        if size and to_totals not in (0, PART):
+            size = IndexOp("choose", (_MANY, to_totals, PART))
         declared = [*plan.buffers(), *(line for fold in folds for line in fold.declare())]
         body = (*declared, *_portions(size, inner))
         once = len(counts) > 1 and folds[0].is_extreme
@@ -94,8 +98,11 @@ class PassPlan:
         endings = [f"_{row}" for row in range(count)] if count > 1 else [""]
         ahead = [x for row, s in enumerate(endings) for x in self.plan.row(plus(R, row), s)]
         work = lanes_of(self._folded(endings, to_totals=to_totals)), *self._scattered(endings)
-        condition = IndexOp("<=", (MANY_ROWS, ROWS_HERE)) if to_totals else None
-        return [Loop(Kind.REDUCE, "r", None, END, (*ahead, *work), count, True, condition)]
+        spare = count > 1 and any(fold.compares for fold in self.folds)
+        if to_totals:  # the rows are a whole part, or their order does not matter
+            spare = self._in_parts or all(fold.is_exact for fold in self.folds)
+        condition = _MANY if to_totals else None
+        return [Loop(Kind.REDUCE, "r", None, END, (*ahead, *work), count, True, condition, spare)]
 
     def _scattered(self, endings: Sequence[str]) -> list[Statement]:
         return [line for ending in endings for line in self.plan.scattered(N, ending)]
@@ -166,14 +173,15 @@ class PassPlan:
         found: list[Statement] = [Counter("first", 0)]
         if self.ways > 1:
             one = lanes_of(self._folded([""], True))
-            found.append(Loop(Kind.REDUCE, "first", None, REST, (*ahead, one), N, True))
+            whole = Loop(Kind.REDUCE, "first", None, REST, (*ahead, one), N, True, spare=True)
+            found.append(whole)
         elements, results = zip(*(fold.guarded() for fold in folds), strict=True)
         there = (*self.plan.lane("", True), *self.plan.writes())
         guard = Guard(IndexOp("<", (plus(FIRST, Var("i")), REST)), there, results)
         some = [x for fold, e in zip(folds, elements, strict=True) for x in fold.fold([e])]
         left = IndexOp("min", (N, IndexOp("-", (REST, FIRST))))
         work = lanes_of([guard, *some]), *self.plan.scattered(left)
-        return [*found, If(IndexOp("<", (FIRST, REST)), (*ahead, *work))]
+        return [*found, Loop(Kind.REDUCE, "first", None, REST, (*ahead, *work), N)]
 
     def _row(self, ending: str, row: Index, further: Index) -> list[Statement]:
         """Return pointers to elements ``further`` in a row, and its numbers; prefetches come early.
@@ -183,10 +191,13 @@ class PassPlan:
         return [*plan.row(row, ending, further), *asked]
 
 
-def _portions(size: int, inner: Sequence[Statement]) -> list[Statement]:
+def _portions(size: Index, inner: Sequence[Statement]) -> list[Statement]:
     """Return the loop over all rows, in portions of ``size``, or in one if it is 0."""
+    named: list[Statement] = []
+    if not isinstance(size, int):
+        named, size = [Define("size", size)], Var("size")
     here: Index = (
         IndexOp("min", (ROWS_HERE, IndexOp("+", (Var("part"), size)))) if size else ROWS_HERE
     )
     body = (Counter("r", Var("part")), Define("end", here), *inner)
-    return [Loop(Kind.REDUCE, "part", 0, ROWS_HERE, body, size or ROWS_HERE)]
+    return [*named, Loop(Kind.REDUCE, "part", 0, ROWS_HERE, body, size or ROWS_HERE)]

@@ -86,6 +86,9 @@ def at_least_zero(index: Index) -> list[Form]:
         found += [own, below, form_of(x).plus(own, Fraction(-1))]
     elif index.name == "//":
         found += [own, form_of(index.arguments[0]).plus(own, Fraction(-1))]
+    elif index.name == "choose":
+        numbers = [x for x in index.arguments[1:] if isinstance(x, int)]
+        found += [own.plus(number(-min(numbers)))] if len(numbers) == 2 else []
     return found
 
 

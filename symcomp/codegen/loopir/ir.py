@@ -221,6 +221,9 @@ class Loop:
         Whether only whole steps are made: ``index + step <= stop``.
     condition : Index or None
         Must hold, too; it does not depend on ``index``.
+    spare : bool
+        Whether the statements after it would give the same without it: they start at ``index``. It
+        makes code faster, but longer, so that code compiled in a hurry goes without.
     """
 
     kind: Kind
@@ -231,6 +234,7 @@ class Loop:
     step: Index = 1
     whole: bool = False
     condition: Index | None = None
+    spare: bool = False
 
     def __init__(
         self,
@@ -242,6 +246,7 @@ class Loop:
         step: Index = 1,
         whole: bool = False,
         condition: Index | None = None,
+        spare: bool = False,
     ) -> None:
         values = self.__dict__
         values["kind"] = kind
@@ -252,6 +257,7 @@ class Loop:
         values["step"] = step
         values["whole"] = whole
         values["condition"] = condition
+        values["spare"] = spare
 
 
 @record

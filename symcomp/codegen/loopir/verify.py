@@ -240,6 +240,8 @@ class _Checker:
     # -- loops
 
     def loop(self, s: Loop) -> None:
+        if s.spare and s.start is not None:
+            self.fail(f"nothing goes on where the spare loop over {s.index} ends")
         stop, step = self.form(s.stop), self.form(s.step)
         saved = self.names
         self.names = dict(saved)

@@ -168,6 +168,8 @@ class Lines:
         if s.condition is not None:
             condition = f"{index_text(s.condition, 2)} && {condition}"
         before, self.widened = self.widened, frozenset(_truths_of(s))
+        if s.spare:
+            add("#ifndef EARLY_CODE")
         if self.widened:
             add(f"{indent}{{")
         for name in sorted(self.widened):
@@ -181,6 +183,8 @@ class Lines:
         add(f"{indent}}}")
         if self.widened:
             add(f"{indent}}}")
+        if s.spare:
+            add("#endif")
         self.widened = before
 
     def if_(self, s: If, indent: str, add: Add) -> None:
