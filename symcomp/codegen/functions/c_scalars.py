@@ -280,6 +280,10 @@ def converted(value: str, given: str, wanted: str) -> str:
         return converted(part, COMPLEX[given], wanted)
     if wanted == "float16":
         return f"half_of_double({value})" if given == "float64" else f"half_of((float){value})"
+    if given == "bool" and wanted in ("float32", "float64"):
+        # The lanes of a choice are as wide as the compared numbers; truths have one byte.
+        f = "f" if wanted == "float32" else ""
+        return f"({value} ? 1.0{f} : 0.0{f})"
     return f"({C_TYPES[wanted]}){value}"
 
 
