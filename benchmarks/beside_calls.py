@@ -334,6 +334,14 @@ def _() -> Work:
     return call(inputs, [x + x for x in inputs], *(np.ones(10, x.dtype) for x in inputs))
 
 
+@task("reductions/truths")
+def _() -> Work:
+    x, y = T.fmatrix(), T.fmatrix()
+    kept = x > y
+    outputs = [T.exp(x) * kept, (x * kept).sum(axis=0), kept.mean(), x * T.cast(y > 0, "float32")]
+    return call([x, y], outputs, *(numbers(60, 100, dtype="float32", seed=k) for k in (0, 1)))
+
+
 @task("reductions/small")
 def _() -> Work:
     x = T.dmatrix()

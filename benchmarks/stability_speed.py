@@ -99,6 +99,13 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
         "over_squares:one_minus_leg_squared", lambda x, y: 1 - x**2 / (1 + x**2)
     ),
     "1 / (1 / x + 1 / y)": ("parallel", lambda x, y: 1 / (1 / x + 1 / y)),
+    "exp(-(log(y) - x)**2 / 2)": (
+        "exponential_of_functions", lambda x, y: T.exp(-((T.log(y) - x) ** 2) / 2)
+    ),
+    "exp(2.5 * log(y) - x)": (
+        "exponential_of_functions", lambda x, y: T.exp(2.5 * T.log(y) - x)
+    ),
+    "exp(-exp(-x))": ("exponential_of_functions", lambda x, y: T.exp(-T.exp(-x))),
     "exp(x - y)": ("exponential_of_sum", lambda x, y: T.exp(x - y)),
     "tanh(x) / x": ("over_argument", lambda x, y: T.tanh(x) / x),
     "y / exp(x)": ("product_with_exponential", lambda x, y: y / T.exp(x)),

@@ -14,8 +14,8 @@ from symcomp.core.node import Apply
 from symcomp.rewrite.rule import elementwise, rule
 from symcomp.rewrite.views import as_sum, call, is_power_of_two, scaled, through_views
 
-# Powers of two between this and its inverse are multiplied with x first.
-LARGEST = 2.0**60
+# Constants between this and its inverse can be multiplied with first, or at the end.
+LARGE = 2.0**60
 # Exponents of more operations are left as they are.
 MOST_OPERATIONS = 12
 
@@ -34,7 +34,7 @@ def exponential_of_square(node: Apply, graph: Any) -> Any:
         return None
     term, c = s.single
     square = elementwise(term, "sqr")
-    if square is None or not is_power_of_two(c) or not 1 / LARGEST < abs(c) < LARGEST:
+    if square is None or not is_power_of_two(c) or not 1 / LARGE < abs(c) < LARGE:
         return None
     (x,) = square.inputs
     return call("exp_of_product", scaled(c, x), x)

@@ -23,7 +23,7 @@ from symcomp.ops.elementwise.scalar_math import mul
 from symcomp.ops.nnet.unit_vector import UnitVector
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
-from symcomp.rewrite.exponents import EXPONENTIALS
+from symcomp.rewrite.exponents import EXPONENTIALS, LARGE
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.norms import is_count
 from symcomp.rewrite.stabilize.rational import factored
@@ -42,8 +42,6 @@ from symcomp.rewrite.views import (
 
 # Longer products are not changed.
 MOST_FACTORS = 12
-# Constants between this and its inverse are multiplied at the end.
-LARGE = 2.0**60
 # The functions that a product is made of.
 PARTS = ("mul", "true_div", "sqr", "reciprocal", "neg")
 # Functions with values -1, 0 and 1, and with values between about -1 and 1: a product of one other
@@ -345,7 +343,6 @@ def _power(x: Any, n: int) -> Any:
     if n % 2 == 0:
         return call("sqr", x if n == 2 else _power(x, n // 2))
     return Elemwise(ROWS["scaled_product"](1, n, 0))(*[x] * n)
-
 
 
 @rule(

@@ -1,11 +1,13 @@
 """Positions of extremes, products of complex numbers, cumulative sums and products, and linear
 recurrences, along axes.
 
-A block makes a result of the first two, by a tree; a thread accumulates a line, in its order.
+A block makes a result of the first two, by a tree; a thread accumulates a line, in its order, or,
+in few long lines of integers, a block a part of one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 
@@ -17,6 +19,8 @@ from symcomp.errors import ShapeError
 from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner, blocks_for
 
 THREADS, ALONE = 128, 128
+# Integers are added up in parts of PART elements where there are no more than FEW_LINES lines.
+PART, FEW_LINES = 8 * ALONE, 1024
 
 
 def _stored(dtype: str) -> str:
@@ -210,6 +214,12 @@ def plan_complex_product(
     return z
 
 
+def _element(given: str, dtype: str, offset: str) -> str:
+    """Return an element of the first array, as a number of another dtype."""
+    value = f"(({C_TYPES[given]})*(const {_stored(given)} *)(data[0] + {offset}))"
+    return converted(value, given, dtype)
+
+
 @cache
 def running_kernel(given: str, dtype: str, adds: bool, rank: int) -> CudaKernel:
     """Return the kernel of cumulative sums or products.
@@ -236,9 +246,7 @@ def running_kernel(given: str, dtype: str, adds: bool, rank: int) -> CudaKernel:
         value = f"*(const {t} *)(data[0] + o0)"
         total = f"j ? total {'+' if adds else '*'} x : x"
     else:
-        value = converted(
-            f"(({C_TYPES[given]})*(const {_stored(given)} *)(data[0] + o0))", given, dtype
-        )
+        value = _element(given, dtype, "o0")
     lines = [
         f'extern "C" __global__ void NAME({", ".join(parameters)})',
         "{",
@@ -259,15 +267,99 @@ def running_kernel(given: str, dtype: str, adds: bool, rank: int) -> CudaKernel:
     return CudaKernel(name, text, tuple(numbers), 2, 0, rank, True, ALONE, False)
 
 
+@cache
+def parts_kernel(given: str, dtype: str, rank: int, last: bool) -> CudaKernel:
+    """Return the kernel whose blocks add up parts of lines of integers, or, at last, write the sums
+    up to each element, given the totals of all parts.
+
+    Parameters
+    ----------
+    given, dtype : str
+        Of the elements and of the results.
+    rank : int
+        The number of axes of the lines, at least 1.
+    last : bool
+    """
+    t, axes = C_TYPES[dtype], [f"m{a}" for a in range(1, rank)]
+    numbers = ["lines", "count", "from", "to", *axes]
+    parameters = [f"const int64_t {name}" for name in numbers]
+    parameters.append("const addresses<3> data")
+    parameters += [f"const steps<int64_t, 3> step{a}" for a in range(rank)]
+    value, share = _element(given, dtype, "o0 + j * from"), PART // ALONE
+    own = [
+        f"const int64_t first = (b % parts) * {PART} + threadIdx.x * {share};",
+        f"const int64_t end = first + {share} < count ? first + {share} : count;",
+        f"{t} own = 0;",
+        "for (int64_t j = first; j < end; j++)",
+        f"    own = ({t})(own + {value});",
+        "sums[threadIdx.x] = own;",
+    ]
+    total = [
+        "__syncthreads();",
+        f"for (int half = {ALONE // 2}; half; half /= 2) {{",
+        "    if ((int)threadIdx.x < half)",
+        f"        SUMS[threadIdx.x] = ({t})(SUMS[threadIdx.x] + SUMS[threadIdx.x + half]);",
+        "    __syncthreads();",
+        "}",
+    ]
+    if last:
+        work = [
+            *own,
+            f"{t} before = 0;",
+            f"for (int64_t k = b - b % parts + threadIdx.x; k < b; k += {ALONE})",
+            f"    before = ({t})(before + totals[k]);",
+            "bases[threadIdx.x] = before;",
+            *(line.replace("SUMS", "bases") for line in total),
+            f"for (int distance = 1; distance < {ALONE}; distance *= 2) {{",
+            "    before = (int)threadIdx.x >= distance ? sums[threadIdx.x - distance] : 0;",
+            "    __syncthreads();",
+            f"    sums[threadIdx.x] = ({t})(sums[threadIdx.x] + before);",
+            "    __syncthreads();",
+            "}",
+            f"{t} total = ({t})(bases[0] + sums[threadIdx.x] - own);",
+            "for (int64_t j = first; j < end; j++) {",
+            f"    total = ({t})(total + {value});",
+            f"    *({t} *)(data[1] + o1 + j * to) = total;",
+            "}",
+        ]
+    else:
+        sums = [line.replace("SUMS", "sums") for line in total]
+        work = [*own, *sums, "if (threadIdx.x == 0)", "    totals[b] = sums[0];"]
+    lines = [
+        f'extern "C" __global__ void NAME({", ".join(parameters)})',
+        "{",
+        f"    __shared__ {t} sums[{ALONE}]{f', bases[{ALONE}]' if last else ''};",
+        f"    {t} *const totals = ({t} *)data[2];",
+        f"    const int64_t parts = (count + {PART - 1}) / {PART};",
+        "    for (int64_t b = blockIdx.x; b < lines * parts; b += gridDim.x) {",
+        "        int64_t o = b / parts, o0 = 0, o1 = 0;",
+        *(f"        {line}" for line in offset_lines("o", ["lines", *axes], 0, [0, 1])),
+        *(f"        {line}" for line in work),
+        "        __syncthreads();",
+        "    }",
+        "}",
+    ]
+    name, text = named(lines, ALONE)
+    return CudaKernel(name, text, tuple(numbers), 3, 0, rank, True, ALONE, True)
+
+
 def plan_running(planner: Planner, z: Operand, x: Operand, axis: int, adds: bool) -> None:
     """Emit cumulative sums or products along an axis, which go to ``z``."""
     if z.size == 0:
         return
     others = [a for a in range(x.ndim) if a != axis]
     outer = [(x.shape[a], x.strides[a], z.strides[a]) for a in others] or [(1, 0, 0)]
-    lines = int(np.prod([n for n, _, _ in outer], dtype=np.int64))
-    numbers = [lines, x.shape[axis], x.strides[axis], z.strides[axis]]
+    lines, count = math.prod(n for n, _, _ in outer), x.shape[axis]
+    numbers = [lines, count, x.strides[axis], z.strides[axis]]
     numbers += [n for n, _, _ in outer[1:]]
+    if adds and np.dtype(z.dtype).kind in "iu" and lines <= FEW_LINES and count > PART:
+        parts = lines * -(-count // PART)
+        totals, blocks = planner.new(z.dtype, [parts]), [min(parts, MOST_BLOCKS)]
+        rows = [[one, other, 0] for _, one, other in outer]
+        for last in (False, True):
+            kernel = parts_kernel(x.dtype, z.dtype, len(outer), last)
+            planner.launch(kernel, blocks, numbers, [x, z, totals], rows)
+        return
     rows = [[one, other] for _, one, other in outer]
     kernel = running_kernel(x.dtype, z.dtype, adds, len(outer))
     planner.launch(kernel, [blocks_for(lines, ALONE)], numbers, [x, z], rows)

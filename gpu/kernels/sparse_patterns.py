@@ -1,7 +1,7 @@
 """Patterns that two patterns make: products, unions and intersections.
 
-A kernel counts the columns of each row, two more add these up to pointers, and, when the host knows
-how many there are in all, a fourth one writes the columns. A block makes one row of a product at a
+A kernel counts the columns of each row, these are added up to pointers, and, when the host knows
+how many there are in all, another one writes the columns. A block makes one row of a product at a
 time, whose columns are bits of a set, so that they come out in order; a thread merges two rows for
 a union or an intersection.
 """
@@ -13,7 +13,8 @@ from functools import cache
 
 from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.codegen.functions.c_scalars import C_TYPES
-from symcomp.gpu.formulas import contiguous
+from symcomp.gpu.formulas import contiguous, plan_copy
+from symcomp.gpu.kernels.along_axis import plan_running
 from symcomp.gpu.kernels.sparse_rows import (
     ALONE,
     THREADS,
@@ -26,8 +27,6 @@ from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner, blocks_for
 
 # A set has at most WORDS words of 32 columns. TOGETHER threads read a row of the second factor.
 WORDS, TOGETHER = 2048, 8
-# Pointers are computed by blocks that add up this many counts each.
-COUNTS = 8 * ALONE
 #: The patterns that two patterns make.
 KINDS = ("product", "union", "intersection")
 _COLUMNS = """
@@ -168,97 +167,22 @@ def _of_patterns(dtype: str, writes: bool) -> list[tuple[str, str]]:
     return [*given, *(made if writes else [("int64_t", "counts")])]
 
 
-@cache
-def totals_kernel() -> CudaKernel:
-    """Return the kernel whose blocks add up COUNTS counts each."""
-    body = f"""
-for (int64_t b = blockIdx.x; b * {COUNTS} < n; b += gridDim.x) {{
-    const int64_t end = (b + 1) * {COUNTS} < n ? (b + 1) * {COUNTS} : n;
-    int64_t own = 0;
-    for (int64_t k = b * {COUNTS} + threadIdx.x; k < end; k += {ALONE})
-        own += counts[k];
-    sums[threadIdx.x] = own;
-    __syncthreads();
-    for (int half = {ALONE // 2}; half; half /= 2) {{
-        if (threadIdx.x < half)
-            sums[threadIdx.x] += sums[threadIdx.x + half];
-        __syncthreads();
-    }}
-    if (threadIdx.x == 0)
-        totals[b] = sums[0];
-    __syncthreads();
-}}"""
-    tables = [("const int64_t", "counts"), ("int64_t", "totals")]
-    return row_kernel(["n"], tables, body, ALONE, [f"int64_t sums[{ALONE}]"])
-
-
-@cache
-def pointers_kernel(dtype: str) -> CudaKernel:
-    """Return the kernel that writes where rows of these counts begin, and where the last one ends,
-    given the totals of blocks.
-    """
-    kind, share = C_TYPES[dtype], COUNTS // ALONE
-    body = f"""
-for (int64_t b = blockIdx.x; b * {COUNTS} < n; b += gridDim.x) {{
-    const int64_t first = b * {COUNTS} + threadIdx.x * {share};
-    const int64_t last = first + {share} < n ? first + {share} : n;
-    int64_t before = 0, own = 0;
-    for (int64_t k = threadIdx.x; k < b; k += {ALONE})
-        before += totals[k];
-    for (int64_t k = first; k < last; k++)
-        own += counts[k];
-    bases[threadIdx.x] = before;
-    sums[threadIdx.x] = own;
-    __syncthreads();
-    for (int half = {ALONE // 2}; half; half /= 2) {{
-        if (threadIdx.x < half)
-            bases[threadIdx.x] += bases[threadIdx.x + half];
-        __syncthreads();
-    }}
-    for (int distance = 1; distance < {ALONE}; distance *= 2) {{
-        before = (int)threadIdx.x >= distance ? sums[threadIdx.x - distance] : 0;
-        __syncthreads();
-        sums[threadIdx.x] += before;
-        __syncthreads();
-    }}
-    int64_t at = bases[0] + sums[threadIdx.x] - own;
-    for (int64_t k = first; k < last; k++) {{
-        pointers[k] = ({kind})at;
-        at += counts[k];
-    }}
-    if (first < n && last == n) {{
-        pointers[n] = ({kind})at;
-        *whole = at;
-    }}
-    __syncthreads();
-}}"""
-    tables = [
-        ("const int64_t", "counts"), ("const int64_t", "totals"), (kind, "pointers"),
-        ("int64_t", "whole"),
-    ]  # fmt: skip
-    shared = [f"int64_t bases[{ALONE}]", f"int64_t sums[{ALONE}]"]
-    return row_kernel(["n"], tables, body, ALONE, shared)
-
-
 def plan_pattern_pointers(
     planner: Planner, kind: str, x: CsrRows, y: CsrRows
 ) -> tuple[Operand, Operand]:
     """Emit where the rows of a pattern that two patterns make begin, and how many entries it has: a
     number of int64.
     """
-    n = x.count
-    pointers, whole = planner.new(x.indptr.dtype, [n + 1]), planner.new("int64", [])
-    planner.clear(whole)
-    if n == 0 or (kind != "union" and 0 in (*x.indices.shape, *y.indices.shape)):
-        planner.clear(pointers)
-        return pointers, whole
-    counts, totals = planner.new("int64", [n]), planner.new("int64", [-(-n // COUNTS)])
-    _plan_pattern(planner, kind, x, y, [counts])
-    blocks = [blocks_for(n, COUNTS)]
-    planner.launch(totals_kernel(), blocks, [n], [counts, totals])
-    kernel = pointers_kernel(x.indptr.dtype)
-    planner.launch(kernel, blocks, [n], [counts, totals, pointers, whole])
-    return pointers, whole
+    n, dtype = x.count, x.indptr.dtype
+    ends = planner.new("int64", [n + 1])
+    planner.clear(ends)
+    if n and (kind == "union" or 0 not in (*x.indices.shape, *y.indices.shape)):
+        counts, (step,) = planner.new("int64", [n]), ends.strides
+        _plan_pattern(planner, kind, x, y, [counts])
+        plan_running(planner, ends.view([n], [step], step), counts, 0, True)
+    pointers = planner.new(dtype, [n + 1])
+    plan_copy(planner, pointers, ends)
+    return pointers, ends.view([], [], n * ends.itemsize)
 
 
 def plan_pattern_indices(

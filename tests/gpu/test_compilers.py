@@ -22,12 +22,8 @@ from symcomp.cvm.machine import DeviceCounters, DeviceMemory
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.kernels.sparse_patterns import (
-    columns_kernel,
-    merged_kernel,
-    pointers_kernel,
-    totals_kernel,
-)
+from symcomp.gpu.kernels.along_axis import parts_kernel
+from symcomp.gpu.kernels.sparse_patterns import columns_kernel, merged_kernel
 from symcomp.gpu.kernels.sparse_rows import (
     dense_kernel,
     entries_kernel,
@@ -199,10 +195,11 @@ def sparse_kernels(dtype: str, index_dtype: str) -> list[CudaKernel]:
     """Return the kernels of sparse matrices."""
     size = np.dtype(dtype).itemsize
     return [
-        *(columns_kernel(index_dtype, writes) for writes in (False, True)), totals_kernel(),
+        *(columns_kernel(index_dtype, writes) for writes in (False, True)),
+        *(parts_kernel("int64", "int64", 1, last) for last in (False, True)),
         merged_kernel(index_dtype, "union", False),
         merged_kernel(index_dtype, "intersection", True),
-        pointers_kernel(index_dtype), transposed_kernel(index_dtype), starts_kernel(index_dtype),
+        transposed_kernel(index_dtype), starts_kernel(index_dtype),
         *(entries_kernel(dtype, index_dtype, dense) for dense in (False, True)),
         *(dense_kernel(size, index_dtype, writes) for writes in (False, True)),
         ordered_kernel(size, index_dtype), lookup_kernel(size, index_dtype),

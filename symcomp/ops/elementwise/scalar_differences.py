@@ -127,24 +127,18 @@ def _no_derivative(*_: Any) -> None:
     """Return the derivative of a rounding error."""
 
 
-exp_of_sum_rest = _row(
-    "exp_of_sum_rest", "x y", "exp(x + y) less exp_of_sum(x, y), for x + y <= 0.",
-    _no_derivative, _no_derivative,
-)  # fmt: skip
-difference_rest = _row(
-    "difference_rest", "x y w", "x - y - w less its rounded value.",
-    _no_derivative, _no_derivative, _no_derivative,
-)  # fmt: skip
-product_rest = _row(
-    "product_rest", "x y", "x y less its rounded value.", _no_derivative, _no_derivative
+def _rest(name: str, arguments: str, doc: str) -> Any:
+    """Return a function that is a rounding error."""
+    return _row(name, arguments, doc, *[_no_derivative] * len(arguments.split()))
+
+
+exp_of_sum_rest = _rest(
+    "exp_of_sum_rest", "x y", "exp(x + y) less exp_of_sum(x, y), for x + y <= 0."
 )
-log_rest = _row(
-    "log_rest", "x y", "log(x) - y, where y is its rounded value.", _no_derivative, _no_derivative
-)
-exponential_rest = _row(
-    "exponential_rest", "x y", "exp(x) - y, where y is its rounded value.",
-    _no_derivative, _no_derivative,
-)  # fmt: skip
+difference_rest = _rest("difference_rest", "x y w", "x - y - w less its rounded value.")
+product_rest = _rest("product_rest", "x y", "x y less its rounded value.")
+log_rest = _rest("log_rest", "x y", "log(x) - y, where y is its rounded value.")
+exponential_rest = _rest("exponential_rest", "x y", "exp(x) - y, where y is its rounded value.")
 exp_with_rest = _row(
     "exp_with_rest", "x y", "exp(x + y), where y is the rounding error of x.",
     lambda x, y, z, g: g * z, _no_derivative,
@@ -186,7 +180,7 @@ cube_difference = _row(
 
 by_squares = _row(
     "by_squares", "x y w", "x - y, where w is x^2 - y^2 known with more digits.",
-    lambda x, y, w, z, g: g, lambda x, y, w, z, g: -g, lambda x, y, w, z, g: None,
+    lambda x, y, w, z, g: g, lambda x, y, w, z, g: -g, _no_derivative,
 )  # fmt: skip
 
 known_difference = _row(
