@@ -34,6 +34,7 @@ class Task:
     sizes, tiny : tuple of int
         On a card, and to try the program out.
     unit : {"GB/s", "TFLOP/s", "examples/s", "us"}
+        Microseconds of a step where the task is a loop.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Task:
     def figure(self, seconds: float, sizes: tuple[int, ...]) -> float:
         """Return what one call in this time means, in the unit."""
         if self.unit == "us":
-            return 1e6 * seconds / (sizes[0] if self.kind.startswith("scan") else 1)
+            return 1e6 * seconds / (sizes[0] if self.kind in LOOPS else 1)
         work = {
             "GB/s": 4e-9 * math.prod(sizes) * PASSES.get(self.kind, 1),
             "TFLOP/s": 2e-12 * math.prod(sizes),
@@ -54,8 +55,13 @@ class Task:
         return work[self.unit] / seconds
 
 
+# Tasks whose first size is a number of steps.
+LOOPS = ("scan", "scan_gradient", "until")
 # How often the elements of arrays are read or written.
-PASSES = {"copy": 2, "elementwise": 3, "softmax": 2}
+PASSES = {
+    "copy": 2, "elementwise": 3, "transposed": 3, "softmax": 2, "layer_norm": 2, "cumsum": 2,
+    "gather": 2,
+}  # fmt: skip
 LARGE, SMALL = (8192, 8192), (9, 33)
 TASKS = [
     Task("copy", "copy", LARGE, SMALL, "GB/s"),
@@ -64,6 +70,21 @@ TASKS = [
     Task("sums of rows", "sum_rows", LARGE, SMALL, "GB/s"),
     Task("sums of columns", "sum_columns", LARGE, SMALL, "GB/s"),
     Task("softmax of rows", "softmax", LARGE, SMALL, "GB/s"),
+    Task("x + y transposed", "transposed", LARGE, SMALL, "GB/s"),
+    Task("softmax of rows of 64", "softmax", (1 << 20, 64), SMALL, "GB/s"),
+    Task("layer norm of rows of 1024", "layer_norm", (1 << 16, 1024), SMALL, "GB/s"),
+    Task("cumulative sums of rows", "cumsum", LARGE, SMALL, "GB/s"),
+    Task("rows at positions", "gather", (1 << 18, 256), SMALL, "GB/s"),
+    Task("uniform draws", "uniform", LARGE, (200, 200), "GB/s"),
+    Task("sort of rows", "sort", (1 << 12, 1 << 12), SMALL, "us"),
+    Task("argmax of rows", "argmax", LARGE, SMALL, "GB/s"),
+    Task("Fourier transforms of rows", "fourier", (1 << 13, 1 << 12), SMALL, "us"),
+    Task("Cholesky factor, 2048 x 2048", "cholesky", (1, 2048), (1, 5), "us"),
+    Task("Cholesky factors, 1000 of 64 x 64", "cholesky", (1000, 64), (3, 5), "us"),
+    Task("sparse times vector", "sparse_dot", (1 << 20, 16, 1), (9, 3, 1), "us"),
+    Task("sparse times dense", "sparse_dot", (1 << 17, 16, 64), (9, 3, 4), "us"),
+    Task("gradient of sparse times dense", "sparse_gradient", (1 << 17, 16, 64), (9, 3, 4), "us"),
+    Task("sparse times sparse", "sparse_product", (1 << 17, 16), (9, 3), "us"),
     Task("product, large", "product", (4096, 4096, 4096), (9, 8, 7), "TFLOP/s"),
     Task("product, thin", "product", (60, 784, 500), (3, 8, 5), "TFLOP/s"),
     Task("mlp1, batch 60", "mlp", (60, 784, 500, 10), (3, 8, 5, 10), "examples/s"),
@@ -77,6 +98,13 @@ TASKS = [
         (1000, 784, 1000, 1000, 1000, 10), (7, 8, 5, 5, 5, 10), "examples/s",
     ),
     Task("LeNet-5, batch 60", "lenet", (60, 28, 20, 50, 500), (2, 16, 2, 3, 4), "examples/s"),
+    Task("batch norm, relu, gradients", "batch_norm", (64, 128, 32), (2, 3, 4), "examples/s"),
+    Task("max-pooling with its gradient", "pooling", (64, 64, 64), (2, 3, 4), "examples/s"),
+    Task("embedding, step", "embedding", (1 << 14, 50_000, 256), (7, 5, 4), "examples/s"),
+    Task(
+        "embedding, step, atomics", "embedding_atomics",
+        (1 << 14, 50_000, 256), (7, 5, 4), "examples/s",
+    ),
     Task("GRU, batch 32", "gru", (32, 50, 128, 96), (2, 3, 4, 7), "examples/s"),
     Task("LSTM, batch 32", "lstm", (32, 50, 128, 96), (2, 3, 4, 7), "examples/s"),
     Task("scan, H=100", "scan", (1000, 100), (4, 3), "us"),
@@ -84,6 +112,7 @@ TASKS = [
     Task("scan of 10,000 steps, H=100", "scan", (10000, 100), (4, 3), "us"),
     Task("gradient of scan, H=100", "scan_gradient", (1000, 100), (4, 3), "us"),
     Task("gradient of scan, H=400", "scan_gradient", (1000, 400), (4, 5), "us"),
+    Task("loop that ends early", "until", (1000, 1000), (4, 3), "us"),
     Task("100 small ops", "chain", (2, 2), (2, 2), "us"),
     Task("100 small ops, no graphs", "chain_without_graphs", (2, 2), (2, 2), "us"),
 ]  # fmt: skip
@@ -98,6 +127,22 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 def uniform(*shape: int, seed: int = 0) -> np.ndarray:
     """Return numbers between 0 and 1."""
     return np.random.default_rng(seed).random(shape, dtype=np.float32)
+
+
+def positive(number: int, n: int) -> np.ndarray:
+    """Return symmetric positive definite matrices."""
+    factors = normal(n, number * n).T.reshape(number, n, n)
+    return factors @ factors.swapaxes(1, 2) + np.eye(n, dtype=np.float32)
+
+
+def compressed(n: int, entries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return data, columns and poiXX."""
+    rng = np.random.default_rng(4)
+    # At random, and in order: each column lies in a part of the row of its own.
+    width = n // entries
+    columns = rng.integers(0, width, (n, entries)) + np.arange(entries) * width
+    pointers = np.arange(0, (n + 1) * entries, entries)
+    return uniform(n * entries), columns.ravel().astype("i4"), pointers.astype("i4")
 
 
 def labels(*shape: int, classes: int = CLASSES) -> np.ndarray:

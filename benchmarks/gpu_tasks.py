@@ -7,11 +7,12 @@ from typing import Any
 
 import gpu_data
 import numpy as np
+import scipy.sparse
 from gpu_data import CHAIN, RATE, Step, Task, normal, uniform
 
 import symcomp
 import symcomp.tensor as T
-from symcomp import gpu
+from symcomp import gpu, sparse
 from symcomp.config import config
 
 # Time optimized code only.
@@ -24,9 +25,10 @@ class Place:
     def __init__(self, device: str) -> None:
         self.device = device
 
-    def put(self, values: np.ndarray) -> Any:
-        """Return a shared variable."""
-        return symcomp.shared(values, device=None if self.device == "cpu" else self.device)
+    def put(self, values: Any) -> Any:
+        """Return a shared variable, of an array or of a sparse matrix."""
+        make = sparse.shared if scipy.sparse.issparse(values) else symcomp.shared
+        return make(values, device=self.device)
 
     def step(self, output: Any, updates: Sequence[tuple[Any, Any]] = ()) -> Step:
         """Return a function without arguments, whose result stays there."""
@@ -70,6 +72,70 @@ def elementwise(place: Place, n: int, m: int) -> Step:
 
 def reduction(compute: Callable[[Any], Any]) -> Callable[..., Step]:
     return lambda place, n, m: place.step(compute(place.put(uniform(n, m))))
+
+
+def transposed(place: Place, n: int, m: int) -> Step:
+    return place.step(place.put(uniform(n, m)) + place.put(uniform(m, n, seed=1)).T)
+
+
+def layer_norm(x: Any) -> Any:
+    return (x - x.mean(axis=1, keepdims=True)) / T.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+
+
+def gather(place: Place, n: int, m: int) -> Step:
+    return place.step(place.put(uniform(n, m))[place.put(gpu_data.labels(n, classes=n))])
+
+
+def draws(place: Place, n: int, m: int) -> Step:
+    with config.change_flags(device=place.device):
+        stream = T.random.RandomStream(seed=1, generator="philox")
+        return place.step(stream.uniform(size=(n, m), dtype="float32"))
+
+
+def cholesky(place: Place, number: int, n: int) -> Step:
+    return place.step(T.linalg.cholesky(place.put(gpu_data.positive(number, n))))
+
+
+def sparse_matrix(place: Place, n: int, entries: int) -> Any:
+    given = gpu_data.compressed(n, entries)
+    return place.put(scipy.sparse.csr_array(given, shape=(n, n)))
+
+
+def sparse_dot(place: Place, n: int, entries: int, m: int) -> Step:
+    d = uniform(n, m, seed=1)
+    return place.step(sparse.dot(sparse_matrix(place, n, entries), place.put(d)))
+
+
+def sparse_gradient(place: Place, n: int, entries: int, m: int) -> Step:
+    d = place.put(uniform(n, m, seed=1))
+    loss = T.sqr(sparse.dot(sparse_matrix(place, n, entries), d)).sum()
+    return place.step(symcomp.grad(loss, d))
+
+
+def sparse_product(place: Place, n: int, entries: int) -> Step:
+    s = sparse_matrix(place, n, entries)
+    return place.step(sparse.csm_data(sparse.structured_dot(s, s)))
+
+
+def batch_norm(place: Place, batch: int, channels: int, size: int) -> Step:
+    shape = batch, channels, size, size
+    x, y = place.put(uniform(*shape)), place.put(uniform(*shape, seed=1))
+    gamma, beta = place.put(uniform(channels)), place.put(uniform(channels, seed=1))
+    out = T.nnet.bn.batch_normalization_train(x, gamma, beta, "spatial")[0]
+    return place.training((T.nnet.relu(out) * y).sum(), [x, gamma, beta])
+
+
+def pooling(place: Place, batch: int, channels: int, size: int) -> Step:
+    shape = batch, channels, size, size
+    x, y = place.put(uniform(*shape)), place.put(uniform(*shape[:2], size // 2, size // 2, seed=1))
+    pooled = T.signal.pool.pool_2d(x, (2, 2), ignore_border=True)
+    return place.step(symcomp.grad((pooled * y).sum(), x))
+
+
+def embedding(place: Place, batch: int, words: int, size: int) -> Step:
+    u, y = place.put(uniform(words, size)), place.put(uniform(batch, size, seed=1))
+    codes = place.put(gpu_data.labels(batch, classes=words))
+    return place.training(T.sqr(u[codes] - y).sum(), [u])
 
 
 def product(place: Place, n: int, k: int, m: int) -> Step:
@@ -143,6 +209,18 @@ def scan(place: Place, steps: int, hidden: int, gradient: bool = False) -> Step:
     return place.step(symcomp.grad(states[-1].sum(), w) if gradient else states[-1])
 
 
+def until(place: Place, steps: int, n: int) -> Step:
+    def step(h: Any, x: Any) -> Any:
+        h = h + x
+        return h, symcomp.until(h[0] >= steps - 0.5)
+
+    states = symcomp.scan(
+        step, None, place.put(np.zeros(n, "f4")), place.put(np.ones(n, "f4")), n_steps=4 * steps,
+        return_updates=False,
+    )  # fmt: skip
+    return place.step(states[-1])
+
+
 def chain(place: Place, n: int, m: int) -> Step:
     a = place.put(np.eye(n, m, dtype="f4") * np.float32(0.9))
     z = a
@@ -158,6 +236,23 @@ BUILDERS: dict[str, Callable[..., Step]] = {
     "sum_rows": reduction(lambda x: x.sum(axis=1)),
     "sum_columns": reduction(lambda x: x.sum(axis=0)),
     "softmax": reduction(lambda x: T.nnet.softmax(x * 8)),
+    "transposed": transposed,
+    "layer_norm": reduction(layer_norm),
+    "cumsum": reduction(lambda x: T.cumsum(x, axis=1)),
+    "gather": gather,
+    "uniform": draws,
+    "sort": reduction(lambda x: T.sort(x, axis=1)),
+    "argmax": reduction(lambda x: T.argmax(x, axis=1)),
+    "fourier": reduction(lambda x: abs(T.fft.rfft(x))),
+    "cholesky": cholesky,
+    "sparse_dot": sparse_dot,
+    "sparse_gradient": sparse_gradient,
+    "sparse_product": sparse_product,
+    "batch_norm": batch_norm,
+    "pooling": pooling,
+    "embedding": embedding,
+    "embedding_atomics": embedding,
+    "until": until,
     "product": product,
     "mlp": mlp,
     "lenet": lenet,
@@ -173,6 +268,7 @@ BUILDERS: dict[str, Callable[..., Step]] = {
 def build(task: Task, sizes: tuple[int, ...], device: str) -> tuple[Step, Callable[[Any], float]]:
     """Return the step of a task, and what reads the largest element of its result."""
     config.gpu_graphs = task.kind != "chain_without_graphs"
+    config.gpu_atomics = task.kind == "embedding_atomics"
     return BUILDERS[task.kind](Place(device), *sizes), lambda z: float(np.max(np.asarray(z)))
 
 

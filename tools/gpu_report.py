@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Lines of a part that a report keeps: the last ones.
 LINES = 120
-# Tests with kernels of all kinds, which take the sanitizer a minute; and one of them alone.
+# Tests with kernels of all kinds, which take the sanitizer minutes; and one of them alone.
 WATCHED = ("test_kernels.py", "test_indexing.py", "test_sorting.py")
 TINY = "test_kernels.py::test_normalization"
 TOOLKITS = ("/usr/local/cuda/bin", "/opt/cuda/bin")
@@ -86,7 +86,8 @@ def parts(device: str, is_tiny: bool, peers: str) -> list[Part]:
     python = sys.executable
     environ = {"SYMCOMP_TEST_DEVICE": device}
     marked = [] if device.startswith("emu") else ["-m", "gpu"]
-    pytest = [python, "-m", "pytest", "-q", "-n", "0", *marked]
+    pytest = [python, "-m", "pytest", "-q", *marked, "-n"]
+    workers = "0" if is_tiny else str(min(os.cpu_count() or 1, 8))
     tests = [f"tests/gpu/{TINY}"] if is_tiny else ["tests/gpu"]
     watched = [f"tests/gpu/{TINY if is_tiny else name}" for name in WATCHED[: 1 if is_tiny else 3]]
     sanitizer = find_sanitizer()
@@ -94,20 +95,20 @@ def parts(device: str, is_tiny: bool, peers: str) -> list[Part]:
     if device.startswith("emu"):
         missing = "the kernels of the emulator do not run on a card (see make gpu-sanitize)"
     benchmark = [python, "benchmarks/gpu.py", "--device", device, "--peers", peers]
-    benchmark += ["--tiny", "--seconds", "0.001"] if is_tiny else ["--limit", "200"]
+    benchmark += ["--tiny", "--seconds", "0.001"] if is_tiny else ["--limit", "230"]
     watching = [
         Part(
             f"compute-sanitizer {tool}",
-            [sanitizer, "--tool", tool, "--error-exitcode", "1", *pytest, "-x", *watched],
-            60, environ, missing,
+            [sanitizer, "--tool", tool, "--error-exitcode", "1", *pytest, "0", "-x", *watched],
+            limit, environ, missing,
         )
-        for tool in ("memcheck", "racecheck")
+        for tool, limit in (("memcheck", 60), ("racecheck", 150))
     ]  # fmt: skip
     return [
-        Part("What is there", [python, "-m", "symcomp", "info"], 30),
-        Part("Tests", [*pytest, *tests], 200, environ),
+        Part("What is there", [python, "-m", "symcomp", "info"], 20),
+        Part("Tests", [*pytest, workers, *tests], 100, environ),
         *watching,
-        Part("Speed", benchmark, 220),
+        Part("Speed", benchmark, 240),
     ]
 
 

@@ -11,6 +11,7 @@ from gpu_data import CHAIN, uniform
 
 try:
     import cupy as cp
+    import cupyx.scipy.sparse
 except ImportError:
     print(json.dumps({"missing": "CuPy"}))
     sys.exit()
@@ -52,6 +53,58 @@ def softmax(n, m):
     return step
 
 
+def of_rows(compute):
+    def build(n, m):
+        x = cp.asarray(uniform(n, m))
+        return lambda: compute(x)
+
+    return build
+
+
+def transposed(n, m):
+    x, y = cp.asarray(uniform(n, m)), cp.asarray(uniform(m, n, seed=1))
+    return lambda: x + y.T
+
+
+def gather(n, m):
+    x, codes = cp.asarray(uniform(n, m)), cp.asarray(gpu_data.labels(n, classes=n))
+    return lambda: x[codes]
+
+
+def cholesky(number, n):
+    a = cp.asarray(gpu_data.positive(number, n))
+    return lambda: cp.linalg.cholesky(a)
+
+
+def sparse_matrix(n, entries):
+    given = tuple(map(cp.asarray, gpu_data.compressed(n, entries)))
+    return cupyx.scipy.sparse.csr_matrix(given, shape=(n, n))
+
+
+def sparse_dot(n, entries, m):
+    s, d = sparse_matrix(n, entries), cp.asarray(uniform(n, m, seed=1))
+    return lambda: s @ d
+
+
+def sparse_product(n, entries):
+    s = sparse_matrix(n, entries)
+    return lambda: (s @ s).data
+
+
+def until(steps, n):
+    x, start = cp.ones(n, "float32"), cp.zeros(n, "float32")
+
+    def step():
+        h = start
+        for _ in range(4 * steps):
+            h = h + x
+            if h[0] >= steps - 0.5:
+                break
+        return h
+
+    return step
+
+
 def product(n, k, m):
     x, y = cp.asarray(uniform(n, k)), cp.asarray(uniform(k, m, seed=1))
     return lambda: x @ y
@@ -89,6 +142,17 @@ BUILDERS = {
     "sum_rows": reduction(1),
     "sum_columns": reduction(0),
     "softmax": softmax,
+    "transposed": transposed,
+    "cumsum": of_rows(lambda x: x.cumsum(1)),
+    "gather": gather,
+    "uniform": lambda n, m: lambda: cp.random.random((n, m), "float32"),
+    "sort": of_rows(lambda x: cp.sort(x, 1)),
+    "argmax": of_rows(lambda x: x.argmax(1)),
+    "fourier": of_rows(lambda x: cp.abs(cp.fft.rfft(x))),
+    "cholesky": cholesky,
+    "sparse_dot": sparse_dot,
+    "sparse_product": sparse_product,
+    "until": until,
     "product": product,
     "scan": scan,
     "chain": chain,

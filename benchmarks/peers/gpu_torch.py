@@ -19,7 +19,7 @@ except ImportError:
 
 COMPILED = os.environ.get("GPU_TORCH_COMPILED") == "1"
 # Loops that a compiler would unroll into a thousand steps.
-LOOPS = ("scan", "scan_gradient")
+LOOPS = ("scan", "scan_gradient", "until")
 
 
 def ready(function):
@@ -76,6 +76,87 @@ def elementwise(place, n, m):
 
 def reduction(compute):
     return lambda place, n, m: place.step(compute, place.put(uniform(n, m)))
+
+
+def transposed(place, n, m):
+    values = place.put(uniform(n, m)), place.put(uniform(m, n, seed=1))
+    return place.step(lambda x, y: x + y.T, *values)
+
+
+def gather(place, n, m):
+    codes = place.put(gpu_data.labels(n, classes=n))
+    return place.step(lambda x: x[codes], place.put(uniform(n, m)))
+
+
+def draws(place, n, m):
+    return place.step(lambda: torch.rand(n, m, device=place.device))
+
+
+def cholesky(place, number, n):
+    return place.step(torch.linalg.cholesky, place.put(gpu_data.positive(number, n)))
+
+
+def sparse_matrix(place, n, entries):
+    data, columns, pointers = map(place.put, gpu_data.compressed(n, entries))
+    return torch.sparse_csr_tensor(pointers, columns, data, (n, n))
+
+
+def sparse_dot(place, n, entries, m):
+    s, d = sparse_matrix(place, n, entries), place.put(uniform(n, m, seed=1))
+    return place.step(lambda d: s @ d, d)
+
+
+def sparse_gradient(place, n, entries, m):
+    s = sparse_matrix(place, n, entries)
+    d = place.put(uniform(n, m, seed=1)).requires_grad_()
+    loss = ready(lambda d: torch.square(s @ d).sum())
+    return lambda: torch.autograd.grad(loss(d), d)[0]
+
+
+def sparse_product(place, n, entries):
+    s = sparse_matrix(place, n, entries)
+    return place.step(lambda: (s @ s).values())
+
+
+def batch_norm(place, batch, channels, size):
+    shape = batch, channels, size, size
+    y = place.put(uniform(*shape, seed=1))
+
+    def loss(x, gamma, beta):
+        out = F.batch_norm(x, None, None, gamma, beta, training=True, eps=1e-4)
+        return (F.relu(out) * y).sum()
+
+    weights = uniform(*shape), uniform(channels), uniform(channels, seed=1)
+    return place.training(loss, [place.put(w) for w in weights])
+
+
+def pooling(place, batch, channels, size):
+    shape = batch, channels, size, size
+    y = place.put(uniform(*shape[:2], size // 2, size // 2, seed=1))
+    x = place.put(uniform(*shape)).requires_grad_()
+    loss = ready(lambda x: (F.max_pool2d(x, 2) * y).sum())
+    return lambda: torch.autograd.grad(loss(x), x)[0]
+
+
+def embedding(place, batch, words, size):
+    codes = place.put(gpu_data.labels(batch, classes=words))
+    y = place.put(uniform(batch, size, seed=1))
+    loss = lambda u: torch.square(F.embedding(codes, u) - y).sum()  # noqa: E731
+    return place.training(loss, [place.put(uniform(words, size))])
+
+
+def until(place, steps, n):
+    x, start = torch.ones(n, device=place.device), torch.zeros(n, device=place.device)
+
+    def run():
+        h = start
+        for _ in range(4 * steps):
+            h = h + x
+            if h[0] >= steps - 0.5:
+                break
+        return h
+
+    return run
 
 
 def product(place, n, k, m):
@@ -183,6 +264,22 @@ BUILDERS = {
     "sum_rows": reduction(lambda x: x.sum(1)),
     "sum_columns": reduction(lambda x: x.sum(0)),
     "softmax": reduction(lambda x: torch.softmax(x * 8, 1)),
+    "transposed": transposed,
+    "layer_norm": reduction(lambda x: F.layer_norm(x, x.shape[1:])),
+    "cumsum": reduction(lambda x: x.cumsum(1)),
+    "gather": gather,
+    "uniform": draws,
+    "sort": reduction(lambda x: x.sort(1)[0]),
+    "argmax": reduction(lambda x: x.argmax(1)),
+    "fourier": reduction(lambda x: torch.fft.rfft(x).abs()),
+    "cholesky": cholesky,
+    "sparse_dot": sparse_dot,
+    "sparse_gradient": sparse_gradient,
+    "sparse_product": sparse_product,
+    "batch_norm": batch_norm,
+    "pooling": pooling,
+    "embedding": embedding,
+    "until": until,
     "product": product,
     "mlp": mlp,
     "lenet": lenet,
@@ -206,5 +303,5 @@ def wait(device):
 
 
 if __name__ == "__main__":
-    skipped = ("chain_without_graphs", *(LOOPS if COMPILED else ()))
+    skipped = ("chain_without_graphs", "embedding_atomics", *(LOOPS if COMPILED else ()))
     gpu_data.work("PyTorch", build, wait, skipped)

@@ -153,7 +153,7 @@ class Emulator(Driver):
         self._queue: deque[tuple[Callable[[], Any], Any]] = deque()
         self._fault = np.zeros(FAULT_WORDS, "int64")
         self._kernels: dict[str, int] = {}
-        source = "\n".join([_beginning(), *map(_header, ("cuemu_threads.h", "emustream.h"))])
+        source = "\n".join([beginning(), *map(_header, ("cuemu_threads.h", "emustream.h"))])
         self._library = _Library(self._load(source, [*_OF_EMULATOR, *_OF_MACHINE.values()]))
         self.open(DeviceLibrary(self._library.machine), keeps_blocks, is_recorded=True)
         self._recorder = _Batch(self, self._library, None)
@@ -351,10 +351,10 @@ def _translated(kernels: Sequence[CudaKernel]) -> str:
     exports = [
         f"CUEMU_EXPORT{'' if kernel.barriers else '_ALONE'}({kernel.name})" for kernel in kernels
     ]
-    return "\n".join([_beginning(), '#line 1 "kernel.cu"', source, *exports, ""])
+    return "\n".join([beginning(), '#line 1 "kernel.cu"', source, *exports, ""])
 
 
-def _beginning() -> str:
+def beginning() -> str:
     """Return what each file begins with."""
     return "\n".join(['extern "C" {', c_library(), "}", _header("cuemu.h")])
 

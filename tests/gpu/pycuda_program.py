@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +23,7 @@ from symcomp import gpu
 from symcomp.config import config
 from symcomp.gpu import DeviceUnavailable, chunks, device_names, driver_of, memory_info, to_gpu
 from symcomp.gpu.driver import compiler
-from symcomp.gpu.driver.emulator import FLAGS
+from symcomp.gpu.driver.emulator import FLAGS, beginning
 from symcomp.gpu.driver.timeline import Timeline, recorded
 from symcomp.tests.gpu.running import assert_close
 from symcomp.tests.gpu.test_functions import network
@@ -36,11 +37,11 @@ class HostCompiler:
     version = "host"
 
     def compile(self, source: str, arch: str) -> bytes:
-        folder = files("symcomp.gpu.driver")
-        headers = [(folder / name).read_text("utf-8") for name in ("cuemu.h", "cuemu_threads.h")]
+        threads = (files("symcomp.gpu.driver") / "cuemu_threads.h").read_text("utf-8")
         exports = [f"CUEMU_EXPORT({name})" for name in KERNEL.findall(source)]
-        to = Path(sys.argv[1]) / f"{exports[0][13:-1]}.library"
-        text = "\n".join([*headers, source, *exports, ""])
+        # Two cards may compile one kernel at the same time.
+        to = Path(sys.argv[1]) / f"{exports[0][13:-1]}_{threading.get_ident()}.library"
+        text = "\n".join([beginning(), threads, source, *exports, ""])
         command = ["gcc", *FLAGS, "-O0", "-", "-o", str(to), "-lm"]
         subprocess.run(command, input=text, text=True, check=True)
         return to.read_bytes()

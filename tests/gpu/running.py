@@ -9,13 +9,16 @@ import numpy as np
 import symcomp
 from symcomp.config import config
 from symcomp.core.walk import toposort
-from symcomp.gpu.driver.devices import driver_of
+from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.driver.emulator import ORDERS, Emulator
+from symcomp.gpu.driver.interface import Driver
+from symcomp.gpu.libraries.binding import library_of
+from symcomp.gpu.libraries.cublas import Cublas
 from symcomp.gpu.loops import DeviceLoop
 from symcomp.gpu.region import DeviceGraph
 
 #: The device that is tested: the emulator, or a card (`make gpu`).
-DEVICE = os.environ.get("SYMCOMP_TEST_DEVICE", "emu")
+DEVICE = canonical(os.environ.get("SYMCOMP_TEST_DEVICE", "emu"))
 # Rounding errors that algorithms with other orders of additions may differ by, in units.
 UNITS = 64
 
@@ -34,6 +37,11 @@ def ops_on_host(f: Any) -> list[str]:
     """Return the names of the other ops, but for copies."""
     names = [str(node.op) for node in f.maker.fgraph.toposort()]
     return [n for n in names if not n.startswith(("DeviceGraph", "ToDevice", "ToHost"))]
+
+
+def products_by(driver: Driver) -> str:
+    """Return which kind of work multiplies matrices."""
+    return "kernel" if library_of(driver, Cublas) is None else "library"
 
 
 def compile_both(inputs: Sequence[Any], outputs: Any, **options: Any) -> tuple[Any, Any]:

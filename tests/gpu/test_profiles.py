@@ -15,15 +15,12 @@ from symcomp.config import config
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.cuda import CudaDriver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.interface import Driver
 from symcomp.gpu.driver.staging import Pending
 from symcomp.gpu.driver.timeline import CURRENT, Timeline
-from symcomp.gpu.libraries.binding import library_of
-from symcomp.gpu.libraries.cublas import Cublas
 from symcomp.ifelse import ifelse
 from symcomp.profiling.devices import STREAMS
 from symcomp.profiling.stats import text_at_exit
-from symcomp.tests.gpu.running import DEVICE
+from symcomp.tests.gpu.running import DEVICE, products_by
 
 VALUE = np.ones((40, 30), "float32")
 
@@ -33,11 +30,6 @@ def limits_kept_here(tmp_path_factory: Any) -> Any:
     """Measure the limits of the machine once, and keep them away from the user's directory."""
     with config.change_flags(compiledir=str(tmp_path_factory.mktemp("kept"))):
         yield
-
-
-def products_by(driver: Driver) -> str:
-    """Return which kind of work multiplies matrices."""
-    return "kernel" if library_of(driver, Cublas) is None else "library"
 
 
 def training(**options: Any) -> Any:

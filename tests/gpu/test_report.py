@@ -16,5 +16,5 @@ def test_the_report_of_a_device(tmp_path: Path) -> None:
     for title in ("What is there", "Tests", "memcheck", "racecheck", "Speed"):
         assert f"{title}\n" in text
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    assert len(rows) == 23  # the head, and the tasks
+    assert len(rows) == 43  # the head, and the tasks
     assert all(float(row[2].replace(",", "")) > 0 for row in rows[1:])
