@@ -123,7 +123,7 @@ cdef class DeviceStream:
         can_be = not plan.parts and plan.is_recordable and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH
         if not self.recorder or not config.gpu_graphs:
             can_be = False
-        elif plan.parts:
+        elif plan.parts and plan.is_recordable:
             parts = self._graphs_of_parts(plan, work, bases, graphs)
         elif can_be:
             graph = self._graph(plan, work, bases, graphs)
@@ -195,6 +195,8 @@ cdef class DeviceStream:
             graph = graphs.get(key)
             if graph is None:
                 graph = self._recorded(plan, work, bases, number)
+                if graph is None:
+                    return None
                 if len(graphs) >= MOST_GRAPHS * len(plan.parts):
                     del graphs[next(iter(graphs))]
                 graphs[key] = graph
@@ -203,7 +205,7 @@ cdef class DeviceStream:
 
     cdef RecordedGraph _recorded(self, DevicePlan plan, work, const uint64_t *bases, int loop):
         """Record a plan, or the steps of a loop of it if that is no negative number; with the GIL, as there is one
-        stream for it.
+        stream for it. Return None, and never try again, if that is refused.
         """
         cdef RecordedGraph found = RecordedGraph.__new__(RecordedGraph)
         cdef int failed = -1, code = self.library.enter()
@@ -214,11 +216,12 @@ cdef class DeviceStream:
                 &failed,
             )
             self.library.leave()
-        try:
-            self._check(work, code, failed)
-        except Exception as problem:
-            problem.add_note("A graph was recorded; with config.gpu_graphs=False there are none")
-            raise
+        if code == NO_HOST_MEMORY:
+            raise MemoryError
+        if code:  # an error of the work itself comes again
+            plan.is_recordable = False
+            self.driver.warn_of_recording(work, code, failed)
+            return None
         self.counters.recorded += 1
         return found
 

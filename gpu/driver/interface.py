@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -200,9 +201,22 @@ class Driver(ABC):
 
     def refuse(self, work: Work, code: int, call: int) -> NoReturn:
         """Raise the error of a call of a plan that cannot be enqueued."""
+        raise DeviceError(self._refusal(work, code, call))
+
+    def warn_of_recording(self, work: Work, code: int, call: int) -> None:
+        """Warn that a plan cannot be recorded as a graph."""
+        warnings.warn(
+            f"{self._refusal(work, code, call)}: its region, or a library that it calls, cannot be "
+            "a CUDA graph. From now on its work is enqueued call by call, as all is with "
+            "config.gpu_graphs=False",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+    def _refusal(self, work: Work, code: int, call: int) -> str:
         label = work.labels[call] if call >= 0 else ""
         said = work.library_of.get(call, self).message(code)
-        raise DeviceError(f"{label or 'kernel'} on {self.name}: {said}")
+        return f"{label or 'kernel'} on {self.name}: {said}"
 
     @abstractmethod
     def message(self, code: int) -> str:
