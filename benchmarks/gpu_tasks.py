@@ -122,7 +122,7 @@ def batch_norm(place: Place, batch: int, channels: int, size: int) -> Step:
     x, y = place.put(uniform(*shape)), place.put(uniform(*shape, seed=1))
     gamma, beta = place.put(uniform(channels)), place.put(uniform(channels, seed=1))
     out = T.nnet.bn.batch_normalization_train(x, gamma, beta, "spatial")[0]
-    return place.training((T.nnet.relu(out) * y).sum(), [x, gamma, beta])
+    return place.training((T.nnet.relu(out) * y).mean(), [x, gamma, beta])
 
 
 def pooling(place: Place, batch: int, channels: int, size: int) -> Step:

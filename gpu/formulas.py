@@ -57,9 +57,10 @@ ENOUGH_THREADS, ENOUGH_BLOCKS = 1 << 18, 2048
 CHUNK_OF_THREAD, CHUNK_OF_BLOCK = 64, 2048
 # A thread joins the totals of the chunks of a result where threads work alone, else a block.
 MOST_OF_THREAD, MOST_OF_BLOCK = 256, 1024
-# From MANY_RESULTS on, a warp makes a result of at most MOST_OF_WARP elements, and a block has
-# WARPS warps.
-MOST_OF_WARP, MANY_RESULTS, WARPS = 512, 2048, 8
+# Where there are ENOUGH_LANES for a card, lanes of a warp make a result of at most MOST_OF_WARP
+# elements, each of them as many as OF_LANE if a warp has more lanes than that takes. Such blocks
+# have OF_BLOCK threads.
+MOST_OF_WARP, OF_LANE, ENOUGH_LANES, OF_BLOCK = 1024, 8, 1 << 16, 256
 # The registers of a thread that hold elements between passes, and the threads of a block.
 MOST_HELD, MOST_THREADS = 32, 1024
 
@@ -399,23 +400,24 @@ class _Reduction:
         of_kept = [abs(s) for s in kept_steps[largest] if s]
         of_reduced = [abs(s) for s in reduced_steps[largest] if s]
         self.is_across = bool(of_kept) and (not of_reduced or min(of_kept) < min(of_reduced))
-        self.alone = self.count <= FEW or (self.is_across and self.results >= FEW)
+        are_neighbours = self.is_across and self.results >= FEW
+        self.lanes = 0 if are_neighbours else self._lanes()
+        self.alone = are_neighbours or (self.count <= FEW and not self.lanes)
 
     def plan(self) -> None:
         if self.results == 0:
             return
-        threads, held = (0, 0) if self.alone else self._team()
+        threads, held, together = (0, 0, 1) if self.alone else self._team()
         chunks = 1 if held else self._chunks()
         dense = threads > 0 and self._is_dense()
         numbers = [self.results * max(chunks, 1), self.count]
         wide = needs_wide(numbers, self.arrays)
-        warps = WARPS if chunks == 1 and threads == WARP and self._are_many() else 1
         shape = ReductionShape(
-            len(self.kept), len(self.reduced), threads, wide, held, dense, warps
+            len(self.kept), len(self.reduced), threads, wide, held, dense, together
         )
         if chunks == 1:
             kernel = self._kernel("whole", shape)
-            units = -(-self.results // warps)
+            units = -(-self.results // together)
             self._launch(kernel, self.arrays, [self.results, self.count], units)
             return
         numbers = [self.results, self.count, chunks, -(-self.count // chunks)]
@@ -453,21 +455,30 @@ class _Reduction:
             )
         )
 
-    def _are_many(self) -> bool:
-        """Tell whether a card has enough blocks though each of them makes several results."""
-        return self.results >= MANY_RESULTS
+    def _lanes(self) -> int:
+        """Return how many lanes of a warp make a result by themselves; 0: none do."""
+        lanes = 2
+        while lanes < WARP and (
+            lanes * OF_LANE < self.count or lanes * self.results < ENOUGH_LANES
+        ):
+            lanes *= 2
+        are_enough = OF_LANE < self.count <= MOST_OF_WARP and lanes * self.results >= ENOUGH_LANES
+        return lanes if are_enough else 0
 
-    def _team(self) -> tuple[int, int]:
-        """Return the threads that make a result, and how many elements each of them holds."""
-        of_warp = MOST_OF_WARP if self._are_many() else 128
-        threads = usual = WARP if self.count <= of_warp else 64 if self.count <= 512 else 256
+    def _team(self) -> tuple[int, int, int]:
+        """Return the threads that make a result, how many elements each of them holds, and how many
+        results a block makes at once.
+        """
+        usual = self.lanes or (WARP if self.count <= 128 else 64 if self.count <= 512 else 256)
+        threads = usual
         words = words_between_passes(self.nest.formula, _patterns(self.nest))
         while words and threads <= MOST_THREADS:
             held = held_for(self.count, threads)
             if words * held <= MOST_HELD:
-                return threads, held
+                together = OF_BLOCK // threads if self.lanes and threads <= WARP else 1
+                return threads, held, together
             threads *= 2
-        return usual, 0
+        return usual, 0, OF_BLOCK // usual if self.lanes else 1
 
     def _chunks(self) -> int:
         """Return the number of chunks for the elements of a result; it depends on lengths alone."""

@@ -88,8 +88,10 @@ def record_samples(dtype: str) -> None:
     record([x], [T.sqrt(T.abs(x)), T.log1p(x), T.floor(x), T.clip(x, 0, 1), x // 2, x % 3], a)
     record([x], [(x * 2).sum(), (x * 2).sum(0), (x * 2).max(1), x.prod(1)], a)
     record([x], [(x * 2).sum(1), (x * 2).max(1)], np.ones((2, 9000), dtype))
-    for length in (100, 500):  # many rows, which warps make
-        record([x], [T.nnet.softmax(x), x.mean(1), x.min(1)], np.ones((5000, length), dtype))
+    for length in (20, 100, 1000):  # many rows, which lanes of warps make
+        variance = x.var(1, keepdims=True)
+        record([x], [T.nnet.softmax(x), x.mean(1), x.min(1)], np.ones((9000, length), dtype))
+        record([x], [(x - x.mean(1, keepdims=True)) / variance], np.ones((9000, length), dtype))
     record(
         [x, j],
         [T.nnet.softmax(x), T.log(T.nnet.softmax(x))[T.arange(40), j]],

@@ -273,8 +273,8 @@ def test_passes_over_elements_that_blocks_hold(
 
 @pytest.mark.parametrize(
     ("dtype", "length", "held"),
-    [*itertools.product(["float32"], [33, 128, 200, 512, 513], [32])]
-    + [("float32", 128, 0), ("float32", 513, 0), ("float16", 200, 32), ("float64", 128, 0)],
+    [*itertools.product(["float32"], [9, 16, 17, 33, 128, 200, 1024, 1025], [32])]
+    + [("float32", 128, 0), ("float32", 1025, 0), ("float16", 60, 32), ("float64", 128, 0)],
 )
 def test_a_block_makes_several_short_rows(
     emu: Emulator, monkeypatch: pytest.MonkeyPatch, dtype: str, length: int, held: int
@@ -288,16 +288,15 @@ def test_a_block_makes_several_short_rows(
     value[1, length // 2], value[2, 0], value[18, -1] = np.nan, np.inf, -np.inf
     f = check([x], z, [value], 16, orders=[0])
     by_blocks = f(value)
-    monkeypatch.setattr("symcomp.gpu.formulas.MANY_RESULTS", 1)
+    monkeypatch.setattr("symcomp.gpu.formulas.ENOUGH_LANES", 1)
     for rows, orders in ((19, ORDERS), (16, [0]), (8, [2]), (1, [0])):
         g = check([x], z, [value[:rows]], 16, orders)
-        # The order of additions is that of one warp in a block, as long as this is used.
         for one, other in zip(g(value[:rows]), by_blocks, strict=True):
-            assert_close(one, other[:rows], 0 if length <= 128 and DEVICE == "emu" else 16)
+            assert_close(one, other[:rows], 16)
     if isinstance(emu, Emulator):
         plan = region_of(g).program.plans[0].plan
         threads = {c.launch.block[0] for c in plan.calls if c.launch is not None}
-        assert (256 in threads) and (length > 512 or threads.isdisjoint({32, 64}))
+        assert (256 in threads) and (length > 1024 or threads.isdisjoint({32, 64}))
 
 
 def region_of(f: Any) -> Any:

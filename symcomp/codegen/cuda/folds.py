@@ -2,7 +2,7 @@
 
 Totals of a thread are ``t`` and ``e``: the errors of sums of floats, or NaN where an extreme has
 met one. Threads of a warp join theirs by reading one another's registers; what warps have together
-is ``bt`` and ``be``, which every thread joins in the order of the warps.
+is ``bt`` and ``be``, which the threads of each warp join in the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from symcomp.codegen.cuda.text import WARP
 from symcomp.codegen.loopir.expressions import (
     Accumulate,
     Convert,
-    FromFirstLane,
     FromLane,
     Get,
     Index,
@@ -112,33 +111,30 @@ class ThreadFold:
             found.append(self._set("e", 0, other))
         return found + self._join(p, "m")
 
-    def join_warp(self) -> list[Statement]:
-        """Add the totals of the other threads of a warp to those of its first thread."""
+    def join_lanes(self, lanes: int) -> list[Statement]:
+        """Make the totals of neighbouring threads of a warp, together, those of each of them.
+
+        Sums, and what they lose, do not depend on which of two numbers comes first: so all have
+        the same bits.
+        """
         d = Var("d")
-        beside = FromLane(self._get("e"), d) if len(self.letters) > 1 else None
-        joined = self.merge(FromLane(self._get("t"), d), beside)
-        return [Loop(Kind.UNROLLED, "d", 0, 5, tuple(joined))]
+        beside = FromLane(self._get("e"), lanes, d) if len(self.letters) > 1 else None
+        joined = self.merge(FromLane(self._get("t"), lanes, d), beside)
+        return [Loop(Kind.UNROLLED, "d", 0, lanes.bit_length() - 1, tuple(joined))]
 
     def share(self) -> list[Statement]:
         """Put the totals of a warp where all threads of the block see them."""
         at = IndexOp("//", (THREAD, WARP))
         shared = [self._set(f"b{x}", at, self._get(x)) for x in self.letters]
         first = IndexOp("==", (IndexOp("%", (THREAD, WARP)), 0))
-        return [*self.join_warp(), Guard(first, tuple(shared))]
+        return [*self.join_lanes(WARP), Guard(first, tuple(shared))]
 
     def take(self, threads: int) -> list[Statement]:
-        """Make the totals of the warps of a block, in their order, those of each thread."""
-        found: list[Statement] = [self._set(x, 0, self._get(f"b{x}", 0)) for x in self.letters]
-        if threads > WARP:
-            at = Var("warp")
-            beside = self._get("be", at) if len(self.letters) > 1 else None
-            more = tuple(self.merge(self._get("bt", at), beside))
-            found.append(Loop(Kind.UNROLLED, "warp", 1, threads // WARP, more))
-        return found
-
-    def take_in_warp(self) -> list[Statement]:
-        """Make the totals of the first thread of a warp those of each of its threads."""
-        return [self._set(x, 0, FromFirstLane(self._get(x))) for x in self.letters]
+        """Make the totals of the warps of a block, together, those of each thread."""
+        warps = threads // WARP
+        at = IndexOp("%", (THREAD, warps)) if warps > 1 else 0
+        found: list[Statement] = [self._set(x, 0, self._get(f"b{x}", at)) for x in self.letters]
+        return [*found, *self.join_lanes(warps)] if warps > 1 else found
 
     def finished(self) -> Value:
         """Return the result."""

@@ -86,9 +86,9 @@ template <class T, int N> INLINE void write_pack(T *to, const pack<T, N> &given)
     *(pack<T, N> *)to = given;
 }
 
-/* The value of the thread that is some lanes further in the warp, or of its first thread; all threads of it
-   call this. */
-template <bool of_first, class T> INLINE T exchanged(T x, int further)
+/* The value of the thread whose lane has another bit ``bit``, a power of two below ``lanes``; that many
+   neighbours call this. */
+template <int lanes, class T> INLINE T from_lane(T x, int bit)
 {
 #ifdef __CUEMU__
     typedef unsigned long long word;
@@ -96,17 +96,16 @@ template <bool of_first, class T> INLINE T exchanged(T x, int further)
     typedef unsigned int word;
 #endif
     constexpr int words = (int)((sizeof(T) + sizeof(word) - 1) / sizeof(word));
+    const unsigned first = threadIdx.x % 32U / lanes * lanes;
+    const unsigned together = (0xffffffffU >> (32 - lanes)) << first;
     word there[words] = {};
     memcpy(there, &x, sizeof x);
 #pragma unroll
     for (int i = 0; i < words; i++)
-        there[i] = of_first ? __shfl_sync(0xffffffffU, there[i], 0)
-                            : __shfl_down_sync(0xffffffffU, there[i], further);
+        there[i] = __shfl_xor_sync(together, there[i], bit);
     memcpy(&x, there, sizeof x);
     return x;
 }
-template <class T> INLINE T from_lane(T x, int further) { return exchanged<false>(x, further); }
-template <class T> INLINE T from_first_lane(T x) { return exchanged<true>(x, 0); }
 
 /* Complex numbers, as they lie in memory: without constructors, so that shared memory may hold them. */
 template <class T> struct __align__(sizeof(T) * 2) complex_number {

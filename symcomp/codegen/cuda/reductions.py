@@ -2,7 +2,8 @@
 
 Who makes a result: a thread alone, where elements of neighbouring results are neighbours or there
 are few elements; else a block, whose threads' totals are joined, those of a warp first; or, of many
-results of not many elements, a warp, without barriers, and a block makes some at once. Where there
+results of not many elements, some lanes of a warp, without barriers, and a block makes several at
+once. Where there
 are too few results for a card, each pass is cut in chunks: one kernel leaves totals of chunks,
 another, by teams again, joins them, and computes what follows. Nothing is added up in an order that
 depends on time, unless `config.gpu_atomics` lets chunks add their sums to results themselves.
@@ -57,7 +58,7 @@ class ReductionShape:
     kept, reduced : int
         At least 1.
     threads : int
-        Of a block that makes a result; 0: each thread makes one.
+        That make a result: of a block, or lanes of a warp; 0: each thread makes one.
     wide : bool
         Whether integers have 64 bits.
     held : int
@@ -65,8 +66,8 @@ class ReductionShape:
         every pass reads its elements from memory.
     dense : bool
         Whether the elements of a result are neighbours in all arrays that have them.
-    warps : int
-        How many results a block makes at once, each by a warp; 1: a block makes one.
+    together : int
+        How many results a block makes at once, each by lanes of a warp; 1: a block makes one.
     """
 
     kept: int
@@ -75,7 +76,7 @@ class ReductionShape:
     wide: bool
     held: int = 0
     dense: bool = False
-    warps: int = 1
+    together: int = 1
 
 
 def whole(nest: Nest, shape: ReductionShape) -> CudaKernel:
@@ -177,7 +178,7 @@ class _Writer:
         self.arrays = len(nest.stretched)
         self.literals = nest.temporaries - self.arrays
         self.team = shape.threads > 0
-        assert shape.warps == 1 or (shape.threads == WARP and not split)
+        assert shape.together == 1 or (shape.threads <= WARP and not split)
         #: Arrays with an element for each that a reduction adds up.
         self.moving = {a for plan in self.plans[::2] for a in plan.moving}
         self.passes = (holding_passes if shape.held else passes_of)(self.plans[::2])
@@ -187,7 +188,7 @@ class _Writer:
     def whole(self) -> CudaKernel:
         body = self._kept_axes()
         body += [f for fold in self.folds.values() for f in fold.declare(False)]
-        if self.team and self.shape.warps == 1:
+        if self.team and self.shape.together == 1:
             body += [f for fold in self.folds.values() for f in fold.declare(True)]
         values = self.nest.values
         dtypes = self.nest.formula.dtypes
@@ -198,8 +199,8 @@ class _Writer:
             folds = self._folds(stage)
             pass_ = [x for fold in folds for x in fold.start()] + self._pass(stage, 0, Var("count"))
             after = [*self._finished(folds), *self._section(stage)]
-            if self.team and self.shape.warps > 1:
-                joined = [x for fold in folds for x in (*fold.join_warp(), *fold.take_in_warp())]
+            if self.team and self.shape.together > 1:
+                joined = [x for fold in folds for x in fold.join_lanes(self.shape.threads)]
                 body += [If(1, (*pass_, *joined)), If(1, tuple(after))]
             elif self.team:
                 share = [x for fold in folds for x in fold.share()]
@@ -239,8 +240,8 @@ class _Writer:
             share = [x for fold in folds for x in fold.share()]
             body.append(self._by_all([*pass_, *share]))
             take = [x for fold in folds for x in fold.take(self.shape.threads)]
-            first = Guard(IndexOp("==", (THREAD, 0)), (*take, *leave))
-            body.append(self._by_all([first]))
+            first = Guard(IndexOp("==", (THREAD, 0)), tuple(leave))
+            body.append(self._by_all([*take, first]))
         else:
             body += [*pass_, *leave]
         return self._kernel(body, IndexOp("*", (Var("results"), Var("chunks"))),
@@ -260,8 +261,8 @@ class _Writer:
             share = [x for fold in folds for x in fold.share()]
             body.append(self._by_all([*pass_, *share]))
             take = [x for fold in folds for x in fold.take(self.shape.threads)]
-            first = Guard(IndexOp("==", (THREAD, 0)), (*take, *after))
-            body.append(self._by_all([first]))
+            first = Guard(IndexOp("==", (THREAD, 0)), tuple(after))
+            body.append(self._by_all([*take, first]))
         else:
             body += [*pass_, *after]
         return self._kernel(body, "results", ("results", "count", "chunks", "size"))
@@ -279,8 +280,8 @@ class _Writer:
     def _kernel(
         self, body: Sequence[Statement], stop: Index | str, numbers: tuple[str, ...], i: str = "o"
     ) -> CudaKernel:
-        warps = self.shape.warps
-        kind = (Kind.WARPS if warps > 1 else Kind.GRID) if self.team else Kind.THREAD
+        together = self.shape.together
+        kind = (Kind.LANES if together > 1 else Kind.GRID) if self.team else Kind.THREAD
         to = Var(stop) if isinstance(stop, str) else stop
         loop = Loop(kind, i, 0, to, tuple(body))
         rank = self.shape.kept + self.shape.reduced
@@ -289,10 +290,13 @@ class _Writer:
         rows = tuple(f"step{axis}" for axis in range(rank))
         signature = Signature((*numbers, *lengths), ("data", "literals"), rows)
         arrays = len(self.nest.dtypes) - self.literals if self.split else self.arrays
-        threads = self.shape.threads * warps if self.team else ALONE
+        threads = self.shape.threads * together if self.team else ALONE
         function = KernelFunction("results", signature, (loop,))
         blocks = min(MOST_TOGETHER, TOGETHER // threads) if self.shape.held else 1
-        return print_function(function, arrays, self.literals, threads, self.shape.wide, blocks)
+        lanes = self.shape.threads if together > 1 else WARP
+        return print_function(
+            function, arrays, self.literals, threads, self.shape.wide, blocks, lanes
+        )
 
     def _by_all(self, body: Sequence[Statement]) -> Loop:
         return Loop(Kind.BLOCK, "t", 0, self.shape.threads, tuple(body))

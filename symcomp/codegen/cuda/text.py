@@ -64,9 +64,9 @@ class CudaKernel:
 
 
 class _Lines(Lines):
-    def __init__(self, prefix: str, threads: int, integer: str) -> None:
+    def __init__(self, prefix: str, threads: int, lanes: int, integer: str) -> None:
         super().__init__(prefix)
-        self.threads, self.integer = threads, integer
+        self.threads, self.lanes, self.integer = threads, lanes, integer
 
     def loop(self, s: Loop, indent: str, add: Add) -> None:
         if s.kind is Kind.BLOCK:
@@ -77,12 +77,12 @@ class _Lines(Lines):
             add(f"{indent}}}")
             add(f"{indent}__syncthreads();")
             return
-        warps = self.threads // WARP
+        groups = self.threads // self.lanes
         first = {
             Kind.GRID: ("blockIdx.x", "gridDim.x"),
-            Kind.WARPS: (
-                f"({self.integer})blockIdx.x * {warps} + threadIdx.x / {WARP}",
-                f"({self.integer})gridDim.x * {warps}",
+            Kind.LANES: (
+                f"({self.integer})blockIdx.x * {groups} + threadIdx.x / {self.lanes}",
+                f"({self.integer})gridDim.x * {groups}",
             ),
             Kind.THREAD: (
                 f"({self.integer})blockIdx.x * {self.threads} + threadIdx.x",
@@ -96,8 +96,8 @@ class _Lines(Lines):
         i = s.index
         add(f"{indent}for ({self.integer} {i} = {start}; {i} < {index_text(s.stop, 4)};")
         add(f"{indent}     {i} += {step}) {{")
-        if s.kind is Kind.WARPS:
-            add(f"{indent}    const int t = threadIdx.x % {WARP};")
+        if s.kind is Kind.LANES:
+            add(f"{indent}    const int t = threadIdx.x % {self.lanes};")
         self._inside(s.body, indent, add)
         add(f"{indent}}}")
 
@@ -132,6 +132,7 @@ def print_function(
     threads: int,
     wide: bool,
     blocks: int = 1,
+    lanes: int = WARP,
 ) -> CudaKernel:
     """Return the kernel of a function.
 
@@ -147,6 +148,8 @@ def print_function(
         Whether integers have 64 bits.
     blocks : int
         How many blocks the registers of a multiprocessor have to suffice for.
+    lanes : int
+        Of a warp, in loops over groups of lanes.
     """
     integer = "int64_t" if wide else "int32_t"
     signature = function.signature
@@ -157,11 +160,11 @@ def print_function(
     lines = [
         f'extern "C" __global__ void NAME({", ".join(parameters)})',
         "{",
-        *_Lines("NAME", threads, integer).block(function.body, "    "),
+        *_Lines("NAME", threads, lanes, integer).block(function.body, "    "),
         "}",
     ]
     name, text = named(lines, threads, blocks)
-    barriers = "__syncthreads" in text or "_lane(" in text
+    barriers = "__syncthreads" in text or "from_lane<" in text
     return CudaKernel(
         name, text, signature.numbers, arrays, literals, len(signature.strides), wide, threads,
         barriers,

@@ -244,8 +244,18 @@ INLINE double m_hypot(double x, double y)
 
 INLINE float m_hypotf(float x, float y)
 {
+#ifdef ON_CARDS /* as above, with three powers of two: many cards are slow at doubles */
+    float a = fabsf(x), b = fabsf(y), size = a > b ? a : b, other = a > b ? b : a;
+    float power = size > 0x1p60f ? 0x1p70f : size < 0x1p-40f ? 0x1p-100f : 1;
+    float scale = size > 0x1p60f ? 0x1p-70f : size < 0x1p-40f ? 0x1p100f : 1;
+    float p = size * scale, q = other * scale, pp = p * p, qq = q * q, z = sqrtf(pp + qq), zz = z * z;
+    float rest = product_errorf(p, p, pp) + product_errorf(q, q, qq) - product_errorf(z, z, zz);
+    z += z > 0 ? ((pp - zz) + qq + rest) / (2 * z) : 0;
+    return (a == INFINITY) | (b == INFINITY) ? INFINITY : z * power;
+#else
     double z = sqrt((double)x * x + (double)y * y);
     return (fabsf(x) == INFINITY) | (fabsf(y) == INFINITY) ? INFINITY : (float)z;
+#endif
 }
 
 INLINE double m_pow(double x, double y)

@@ -212,28 +212,20 @@ class Primitive:
 
 @record
 class FromLane:
-    """On cards: a value of the thread that is 16, 8, 4, 2 or 1 further in the warp.
+    """On cards: a value of another thread of the same lanes of a warp.
 
     Attributes
     ----------
     value : Value
+    lanes : int
+        2, 4, 8, 16 or 32 neighbours, who all exchange values.
     halvings : Index
-        Of 16: from 0 to 4.
+        Half as many lanes, halved so often, is where the number of the other lane differs.
     """
 
     value: Value
+    lanes: int
     halvings: Index
-
-    @property
-    def dtype(self) -> str:
-        return self.value.dtype
-
-
-@record
-class FromFirstLane:
-    """On cards: a value of the first thread of the warp."""
-
-    value: Value
 
     @property
     def dtype(self) -> str:
@@ -242,5 +234,5 @@ class FromFirstLane:
 
 Value: TypeAlias = (
     "Ref | Load | Get | ApplyScalar | Convert | Accumulate | Start | ZeroOrOne | Number | Primitive"
-    " | FromLane | FromFirstLane"
+    " | FromLane"
 )

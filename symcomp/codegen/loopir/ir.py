@@ -25,13 +25,13 @@ class Kind(Enum):
     PARALLEL = "shared by threads"
     GRID = "blocks of a grid"
     BLOCK = "threads of a block, which meet at barriers"
-    WARPS = "warps of a grid, each by itself"
+    LANES = "neighbouring threads of warps of a grid, each group by itself"
     THREAD = "threads of a grid, each by itself"
     UNROLLED = "one after another, without a loop: their number is known"
 
 
 ANY_ORDER = (
-    Kind.INDEPENDENT, Kind.VECTOR, Kind.PARALLEL, Kind.GRID, Kind.BLOCK, Kind.WARPS, Kind.THREAD,
+    Kind.INDEPENDENT, Kind.VECTOR, Kind.PARALLEL, Kind.GRID, Kind.BLOCK, Kind.LANES, Kind.THREAD,
 )  # fmt: skip
 
 # A kernel has hundreds of these records: an explicit ``__init__`` takes a third of the time.

@@ -13,7 +13,6 @@ from symcomp.codegen.loopir.expressions import (
     Accumulate,
     ApplyScalar,
     Convert,
-    FromFirstLane,
     FromLane,
     Get,
     Index,
@@ -408,6 +407,8 @@ _VALUES: dict[type, Callable[[Any], str]] = {
     ZeroOrOne: lambda value: str(value.number),
     Number: _number,
     Primitive: _primitive,
-    FromLane: lambda value: f"from_lane({value_text(value.value)}, 16 >> {value.halvings.name})",
-    FromFirstLane: lambda value: f"from_first_lane({value_text(value.value)})",
+    FromLane: lambda value: (
+        f"from_lane<{value.lanes}>"
+        f"({value_text(value.value)}, {value.lanes // 2} >> {value.halvings.name})"
+    ),
 }
