@@ -14,7 +14,7 @@ from functools import cache
 from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.gpu.formulas import contiguous, plan_copy
-from symcomp.gpu.kernels.along_axis import plan_running
+from symcomp.gpu.kernels.running import plan_running
 from symcomp.gpu.kernels.sparse_rows import (
     ALONE,
     THREADS,

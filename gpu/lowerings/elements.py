@@ -12,12 +12,8 @@ from symcomp.core.node import Apply, Constant
 from symcomp.cvm.kernels import FORMULAS, formula_of
 from symcomp.gpu.complex_formulas import ComplexNests, complex_nests_for, plan_complex
 from symcomp.gpu.formulas import nests_for, plan_formula
-from symcomp.gpu.kernels.along_axis import (
-    plan_complex_product,
-    plan_extreme,
-    plan_recurrence,
-    plan_running,
-)
+from symcomp.gpu.kernels.along_axis import plan_complex_product, plan_extreme
+from symcomp.gpu.kernels.running import plan_recurrence, plan_running
 from symcomp.gpu.kernels.sorting import plan_search, plan_sort
 from symcomp.gpu.lowerings.contract import DeviceLowering, all_but
 from symcomp.gpu.planner import Planner

@@ -22,7 +22,8 @@ from symcomp.cvm.machine import DeviceCounters, DeviceMemory
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.kernels.along_axis import parts_kernel
+from symcomp.gpu.kernels.running import recurrence_kernel, running_kernel
+from symcomp.gpu.kernels.running_parts import parts_kernel
 from symcomp.gpu.kernels.sparse_patterns import columns_kernel, merged_kernel
 from symcomp.gpu.kernels.sparse_rows import (
     dense_kernel,
@@ -107,6 +108,9 @@ def record_samples(dtype: str) -> None:
     record([x], [T.sort(x * 2), T.argsort(x * 2, 0), T.argtopk(x * 2, 2)], a)
     record([x], [T.sort(x * 2), T.argsort(x * 2)], np.ones((2, 3000), dtype))
     record([x], [symcomp.grad(T.cumprod(x * 2, axis=1).sum(), x)], a)
+    record([x], [T.cumsum(x * 2, axis=1), T.cumsum(x * 2, axis=0), T.cumprod(x.T, axis=1)], a)
+    record([x], [T.cumsum(x, axis=1)], np.ones((3, 1100), dtype))
+    record([x], [T.cumsum(x, axis=1)], np.ones((1, 9000), dtype))
     record([x, y], [T.searchsorted(T.sort(x[0] * 2), y * 2)], a, a)
     state = T.random.state("state", "philox")
     # The cosine of double has a stack frame.
@@ -206,6 +210,35 @@ def sparse_kernels(dtype: str, index_dtype: str) -> list[CudaKernel]:
         *(dense_kernel(size, index_dtype, writes) for writes in (False, True)),
         ordered_kernel(size, index_dtype), lookup_kernel(size, index_dtype),
     ]  # fmt: skip
+
+
+def running_kernels(dtype: str, given: str) -> list[CudaKernel]:
+    """Return kernels of cumulative sums and recurrences of lines of few and of many layouts."""
+    both = (True, True), (False, False), (True, False)
+    found = [running_kernel(given, dtype, True, n, 1, (False,) * 2) for n in (4, 8, 16, 64, 128)]
+    found += [running_kernel(given, dtype, True, 32, rank, a) for a in both for rank in (1, 2)]
+    found += [recurrence_kernel(dtype, n, rank, (False,) * 3) for n in (4, 32) for rank in (1, 2)]
+    if not dtype.startswith("complex"):
+        found += [parts_kernel(given, dtype, 2, last) for last in (False, True)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("dtype", "given"),
+    [
+        ("float16", "float16"), ("float32", "float32"), ("float64", "float64"), ("int64", "bool"),
+        ("uint64", "uint8"), ("complex64", "complex64"), ("complex128", "complex128"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvcc_takes_cumulative_sums(arch: str, dtype: str, given: str) -> None:
+    nvcc = compiler.find_nvcc()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    text = file_of([kernel.text for kernel in running_kernels(dtype, given)])
+    nvcc.compile(text, arch, "-Xptxas", "-v,-warn-spills,-warn-lmem-usage")
+    frames = FRAMES.findall(nvcc.said)
+    assert frames and all(frame == ("0", "0") for frame in frames), nvcc.said
 
 
 @pytest.mark.parametrize(

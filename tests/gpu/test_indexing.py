@@ -9,7 +9,7 @@ from symcomp.config import config
 from symcomp.errors import ShapeError
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.kernels import along_axis, products
+from symcomp.gpu.kernels import products
 from symcomp.gpu.region import DeviceGraph
 from symcomp.ops.formulas.fused import Fused
 from symcomp.tests.gpu.running import DEVICE, check, ops_on_device
@@ -227,31 +227,6 @@ def test_positions_of_extremes(emu: Emulator, dtype: str, axis: object) -> None:
         value[1, 7, 2] = value[1, 100, 2] = np.nan
     t = to_gpu(x, DEVICE)
     check([x], [T.argmax(t, axis), T.argmin(t, axis)], [value], 0)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8"])
-def test_cumulative_sums_and_products(emu: Emulator, dtype: str) -> None:
-    x = T.tensor(dtype, (None, None))
-    t = to_gpu(x, DEVICE)
-    z = [T.cumsum(t, axis=0), T.cumsum(t, axis=1)[:, ::-1] * 2, T.cumprod(t, axis=1)]
-    value = (RNG.integers(-2, 3, (7, 9))).astype(dtype)
-    check([x], z, [value], 1, orders=[0])
-    f = check([x], T.cumsum(t, axis=1), [value[:0]], 0, orders=[0])
-    assert f(value[:, :0]).shape == (7, 0)
-
-
-@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "uint16", "int64"])
-def test_cumulative_sums_of_long_lines(emu: Emulator, dtype: str) -> None:
-    """Blocks add up parts of lines of integers: whole parts, one element more, many parts."""
-    x = T.tensor(dtype, (None, None))
-    t = to_gpu(x, DEVICE)
-    z = [T.cumsum(t, axis=1), T.cumsum(t[:, ::-2], axis=1), T.cumsum(t.T, axis=0)[::-1]]
-    z += [T.cumsum(t[0]), T.cumprod(t[0, :9])]
-    along_axis.parts_kernel.cache_clear()
-    for shape in (3, 1024), (2, 1025), (1, 9000), (5, 2049):
-        value = RNG.integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
-        check([x], z, [value], 0)
-    assert along_axis.parts_kernel.cache_info().misses >= 2
 
 
 def test_reading_vectors_in_expressions(emu: Emulator) -> None:

@@ -19,7 +19,7 @@ from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError, SparsePatternError
 from symcomp.gpu.driver.emulator import ORDERS, Emulator
-from symcomp.gpu.kernels.along_axis import PART
+from symcomp.gpu.kernels.lines import tile_length
 from symcomp.gpu.kernels.sparse_patterns import WORDS
 from symcomp.sparse.convert import GatherDense, ScatterDense, TransposeCompressed
 from symcomp.sparse.patterns import Lookup
@@ -269,7 +269,7 @@ def test_wide_rows_and_many_rows(emu: Any) -> None:
     wide = sp.csr_array((np.arange(1, 9, dtype="float32"), (rows, places)), (4, 5 * width))
     few = sp.csr_array(np.array([[1, 0, 2, 3], [0, 0, 0, 0], [4, 5, 0, 6]], "float32"))
     assert_same(f(few, wide)[0], plain(few, wide)[0])
-    n = 2 * PART + 3
+    n = 2 * tile_length("int64") + 3
     long = sp.random_array((n, 8), density=0.1, rng=1, format="csr", dtype="float32")
     assert_same(f(long, matrix(8, 6))[0], plain(long, matrix(8, 6))[0])
 
