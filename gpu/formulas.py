@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -27,14 +26,23 @@ from symcomp.codegen.cuda.reductions import (
     words_between_passes,
 )
 from symcomp.codegen.cuda.text import WARP, CudaKernel, has_text
+from symcomp.codegen.cuda.tiles import TURNED, tiles
 from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, scalar_text
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
 from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of
 from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, nonempty, reduced_axes
 from symcomp.core.record import record, replace
-from symcomp.cvm.machine import WIDEST
 from symcomp.errors import ShapeError
 from symcomp.gpu.kernels.positions import plan_counter, plan_positions
+from symcomp.gpu.layouts import (
+    MOST_HELD,
+    MOST_STEPS,
+    TileShape,
+    collapse,
+    in_memory,
+    pack_width,
+    tile_shape,
+)
 from symcomp.gpu.planner import (
     MOST_BLOCKS,
     Operand,
@@ -48,8 +56,6 @@ from symcomp.ops.formulas.formula import Formula, Result, Step
 
 # Parameters of a kernel have 4 KiB.
 MOST_AXES, MOST_BYTES = 10, 4000
-# More elements of one access, or steps that compute them, take too many registers.
-MOST_PACKED, MOST_STEPS = 8, 128
 # A thread makes results alone where it adds up no more elements.
 FEW = 32
 # Enough threads, or blocks, for a card; chunks of fewer elements are not worth a launch.
@@ -61,8 +67,8 @@ MOST_OF_THREAD, MOST_OF_BLOCK = 256, 1024
 # elements, each of them as many as OF_LANE if a warp has more lanes than that takes. Such blocks
 # have OF_BLOCK threads.
 MOST_OF_WARP, OF_LANE, ENOUGH_LANES, OF_BLOCK = 1024, 8, 1 << 16, 256
-# The registers of a thread that hold elements between passes, and the threads of a block.
-MOST_HELD, MOST_THREADS = 32, 1024
+# The most threads of a block that hold elements between passes.
+MOST_THREADS = 1024
 
 
 @record
@@ -275,14 +281,19 @@ def _plan_elements(
     n = int(np.prod(lengths, dtype=np.int64))
     if n == 0:
         return
-    order = _in_memory(range(len(lengths)), lengths, [strides[-1], *strides])
+    order = in_memory(range(len(lengths)), lengths, [strides[-1], *strides])
     shape, steps = collapse(order, lengths, strides)
+    inputs, work = len(nest.formula.inputs), len(nest.bodies[-1].steps)
+    tile = tile_shape(arrays, steps, shape, inputs, work)
+    if tile is not None:
+        _plan_tiles(planner, nest, arrays, shape, steps, literals, tile)
+        return
     kinds = []
     for array, row in zip(arrays, steps, strict=True):
         flat = tuple(row) == contiguous_strides(shape, array.itemsize)
         kinds.append(FLAT if flat else STRIDED if any(row) else ONE)
     width = pack_width(planner, arrays, steps, shape[-1])
-    width = width if width * len(nest.bodies[-1].steps) <= MOST_STEPS else 1
+    width = width if width * work <= MOST_STEPS else 1
     if width > 1:
         shape[-1] //= width
         n //= width
@@ -300,76 +311,34 @@ def _plan_elements(
     planner.launch(kernel, [blocks_for(n, THREADS)], numbers, arrays, rows, literals)
 
 
-def pack_width(
-    planner: Planner, arrays: Sequence[Operand], steps: Sequence[Sequence[int]], length: int
-) -> int:
-    """Return how many neighbouring elements, along the last axis, one access reads of each array.
-
-    Parameters
-    ----------
-    planner : Planner
-    arrays : sequence of Operand
-    steps : sequence of sequence of int
-        For each array the bytes between elements along each axis.
-    length : int
-        Of the last axis.
-
-    Returns
-    -------
-    int
-        1 where they are no neighbours, or lie elsewhere than a wide access can read them.
-    """
-    moving = [(x, row) for x, row in zip(arrays, steps, strict=True) if row[-1]]
-    if not moving or any(row[-1] != x.itemsize for x, row in moving):
-        return 1
-    width = min(MOST_PACKED, WIDEST // max(x.itemsize for x, _ in moving))
-    while width > 1:
-        if length % width == 0 and all(
-            gcd(planner.alignment(x), *row[:-1]) % (width * x.itemsize) == 0 for x, row in moving
-        ):
-            return width
-        width //= 2
-    return 1
+def _plan_tiles(
+    planner: Planner,
+    nest: Nest,
+    arrays: Sequence[Operand],
+    shape: Sequence[int],
+    steps: Sequence[Sequence[int]],
+    literals: Sequence[Any],
+    tile: TileShape,
+) -> None:
+    """Emit a launch of blocks that compute tiles; ``steps`` are along the axes of ``shape``."""
+    axes = [a for a in range(len(shape)) if a != tile.axis]
+    axes.insert(-1, tile.axis)
+    lengths = [shape[a] for a in axes]
+    counts = [*lengths[:-2], *(-(-n // tile.side) for n in lengths[-2:])]
+    n = int(np.prod(counts, dtype=np.int64))
+    kinds = [
+        TURNED if i in tile.turned else STRIDED if any(row) else ONE
+        for i, row in enumerate(steps)
+    ]
+    wide = needs_wide([n, *lengths], arrays)
+    kernel = tiles(nest.formula, _patterns(nest), len(axes), tuple(kinds), wide, tile.side)
+    numbers = [n, *counts[1:], *lengths[-2:]]
+    rows = [[row[a] for row in steps] for a in axes]
+    planner.launch(kernel, [min(n, MOST_BLOCKS)], numbers, arrays, rows, literals)
 
 
 def _patterns(nest: Nest) -> tuple[Pattern, ...]:
     return nest.stretched[: len(nest.formula.inputs)]
-
-
-def _in_memory(
-    axes: Sequence[int], lengths: Sequence[int], strides: Sequence[Sequence[int]]
-) -> list[int]:
-    """Return axes with the longest strides first, by the first array that has any there."""
-    return sorted(axes, key=lambda a: [-abs(row[a]) for row in strides])
-
-
-def collapse(
-    axes: Sequence[int], lengths: Sequence[int], strides: Sequence[Sequence[int]]
-) -> tuple[list[int], list[list[int]]]:
-    """Join axes that follow one another in all arrays.
-
-    Returns
-    -------
-    shape : list of int
-        At least one length.
-    steps : list of list of int
-        For each array.
-    """
-    shape: list[int] = []
-    rows: list[list[int]] = []  # for each axis
-    for axis in axes:
-        n, row = lengths[axis], [s[axis] for s in strides]
-        if n == 1:
-            continue
-        if shape and all(before == step * n for before, step in zip(rows[-1], row, strict=True)):
-            shape[-1] *= n
-            rows[-1] = row
-        else:
-            shape.append(n)
-            rows.append(row)
-    if not shape:
-        return [1], [[0] for _ in strides]
-    return shape, [list(one) for one in zip(*rows, strict=True)]
 
 
 class _Reduction:
@@ -390,8 +359,8 @@ class _Reduction:
         inputs = range(len(nest.formula.inputs))
         largest = max(inputs, key=lambda i: sum(map(bool, strides[i])) if i in inputs else 0)
         ordered = [strides[largest], *strides]
-        kept = _in_memory([a for a in range(len(lengths)) if a not in axes], lengths, ordered)
-        reduced = _in_memory(axes, lengths, ordered)
+        kept = in_memory([a for a in range(len(lengths)) if a not in axes], lengths, ordered)
+        reduced = in_memory(axes, lengths, ordered)
         self.kept, kept_steps = collapse(kept, lengths, strides)
         self.reduced, reduced_steps = collapse(reduced, lengths, strides)
         self.steps = [[*k, *r] for k, r in zip(kept_steps, reduced_steps, strict=True)]

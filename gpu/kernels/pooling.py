@@ -12,7 +12,7 @@ import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, named
 from symcomp.codegen.functions.c_scalars import C_TYPES
-from symcomp.gpu.formulas import collapse
+from symcomp.gpu.layouts import collapse
 from symcomp.gpu.planner import Operand, Planner, blocks_for, needs_wide
 from symcomp.ops.windows.pooling import MaxPool, SumPool
 

@@ -19,6 +19,7 @@ from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import DeviceCounters, DeviceMemory
+from symcomp.gpu import layouts
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
@@ -119,6 +120,7 @@ def record_samples(dtype: str) -> None:
     noise = [draw(state, size=x.shape, dtype=dtype)[1] * x for draw in draws]
     record([x, state], [*noise, T.random.integers(state, 0, 9, size=x.shape)[1] * x], a, START)
     record([x, y], [T.join(0, x * 2, y), T.set_subtensor((x * 2)[::2, 1:], 0)], a, a)
+    record([x, y], [T.tanh(x) + y.T, T.reshape(y.T * 2, (2, 1400))], a, np.ones((70, 40), dtype))
     record_windows(dtype)
 
 
@@ -171,6 +173,42 @@ def test_nvcc(recorder: Recorder, arch: str, dtype: str) -> None:
     frames = FRAMES.findall(said)
     assert len(frames) >= len(recorder.wanted)
     assert all(frame == ("0", "0") for frame in frames), said
+
+
+@pytest.mark.parametrize(
+    ("side", "dtype", "transposed", "direct"),
+    [
+        (64, "int8", 2, 2), (64, "int16", 2, 2), (64, "float16", 1, 2), (64, "float32", 1, 2),
+        (32, "int8", 5, 8), (32, "float16", 3, 8), (32, "float32", 3, 8), (32, "float32", 11, 1),
+        (32, "float64", 2, 4), (32, "complex64", 2, 2), (32, "complex128", 1, 2),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvcc_takes_tiles(
+    recorder: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    arch: str,
+    side: int,
+    dtype: str,
+    transposed: int,
+    direct: int,
+) -> None:
+    """Many inputs, for which tiles have just room."""
+    room = {one: room for one, room, _ in layouts.TILES}[side]
+    monkeypatch.setattr(layouts, "TILES", ((side, room, 1),))
+    xs = [T.tensor3(f"x{i}", dtype=dtype) for i in range(transposed + direct)]
+    values = [np.ones((2, 80, 70), dtype)] * transposed + [np.ones((70, 2, 80), dtype)] * direct
+    there = [symcomp.gpu.to_gpu(x, "emu") for x in xs]
+    turned = [x.transpose(2, 0, 1) for x in there[:transposed]]
+    z = T.add(*turned, *there[transposed:])
+    function = T.sqr if np.dtype(dtype).kind in "ic" else T.tanh
+    for wide in (False, True):
+        monkeypatch.setattr("symcomp.gpu.formulas.needs_wide", lambda *_, wide=wide: wide)
+        record(xs, [function(z), turned[0] - 1], *values)
+    kernels = [k for k in recorder.wanted.values() if "height" in k.numbers]
+    assert {kernel.wide for kernel in kernels} == {False, True}
+    said = compiled(kernels, arch)
+    assert all(frame == ("0", "0") for frame in FRAMES.findall(said)), said
 
 
 def record_functions_of_doubles() -> None:

@@ -105,8 +105,8 @@ class _Lines(Lines):
         if s.array is not None:
             super().accumulators(s, indent, add)
         elif s.block:
-            warps = self.threads // WARP
-            add(f"{indent}__shared__ {C_TYPES[s.dtype]} {s.name}[{warps}];")
+            count = s.lanes or self.threads // WARP
+            add(f"{indent}__shared__ {C_TYPES[s.dtype]} {s.name}[{count}];")
         else:
             add(f"{indent}{C_TYPES[s.dtype]} {s.name}[{s.lanes or 1}];")
 

@@ -100,9 +100,10 @@ class Accumulators:
     writes : bool
     table : str
     block : bool
-        On cards: whether a block has them together, one for each thread; else each thread has one.
+        On cards: whether the threads of a block have them together; else each thread has its own.
     lanes : int or None
-        How many the function's own are; None: as many as lanes, at most LANES.
+        How many the function's own are; None: as many as lanes, at most LANES, or on cards one for
+        each warp of a block, and one of each thread.
     """
 
     name: str
