@@ -110,14 +110,22 @@ class Roundings:
     def _of_neg(self, z: Any, x: Any) -> Any:
         return _plus(None, (-1, self._error(x)))
 
-    def _of_add(self, z: Any, x: Any, y: Any) -> Any:
-        return _plus(call("difference_rest", x, -y, 0.0), (1, self._error(x)), (1, self._error(y)))
+    def _of_add(self, z: Any, total: Any, *others: Any) -> Any:
+        error = self._error(total)
+        for y in others:
+            rest = call("difference_rest", total, -y, 0.0)
+            total, error = total + y, _plus(rest, (1, error), (1, self._error(y)))
+        return error
 
     def _of_sub(self, z: Any, x: Any, y: Any) -> Any:
         return _plus(call("difference_rest", x, y, 0.0), (1, self._error(x)), (-1, self._error(y)))
 
-    def _of_mul(self, z: Any, x: Any, y: Any) -> Any:
-        return _plus(call("product_rest", x, y), (y, self._error(x)), (x, self._error(y)))
+    def _of_mul(self, z: Any, total: Any, *others: Any) -> Any:
+        error = self._error(total)
+        for y in others:
+            rest = call("product_rest", total, y)
+            total, error = total * y, _plus(rest, (y, error), (total, self._error(y)))
+        return error
 
     def _of_sqr(self, z: Any, x: Any) -> Any:
         return _plus(call("product_rest", x, x), (2 * x, self._error(x)))
