@@ -7,6 +7,7 @@ of integers, or with `config.gpu_atomics`, atomics add at places as they come.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 
@@ -16,7 +17,8 @@ from symcomp.codegen.cuda.text import ADDED, CudaKernel, named
 from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.core.record import record
 from symcomp.gpu.kernels.sorting import plan_sort
-from symcomp.gpu.planner import Operand, Planner, blocks_for
+from symcomp.gpu.layouts import collapse, pack_width
+from symcomp.gpu.planner import Operand, Planner, blocks_for, needs_wide
 
 THREADS = 256
 _WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "literal"}
@@ -79,42 +81,54 @@ def _position_lines(dtypes: Sequence[str], rank: int, first: int, stop: str) -> 
             f"const {kind} j{k} = *(const {kind} *)(data[{first + k}] + {terms});",
             f"const int64_t at{k} = (int64_t)j{k}{from_end};",
             f"if (at{k} < 0 || at{k} >= length{k}) {{",
-            f"    report(words, ticket, (long long)j{k}, length{k});",
+            f"    report(words, ticket, (long long)j{k}, (long long)length{k});",
             f"    {stop}",
             "}",
         ]
     return lines
 
 
-def _unravel_lines(rank: int) -> list[str]:
-    lines = ["int64_t rest = i;"]
+def _unravel_lines(rank: int, integer: str = "int64_t") -> list[str]:
+    lines = [f"{integer} rest = i;"]
     for x in range(rank - 1, 0, -1):
-        lines.append(f"const int64_t p{x} = rest % n{x}; rest /= n{x};")
-    return [*lines, "const int64_t p0 = rest;"] if rank else lines
+        lines.append(f"const {integer} p{x} = rest % n{x}; rest /= n{x};")
+    return [*lines, f"const {integer} p0 = rest;"] if rank else lines
 
 
 def _kernel(
-    numbers: Sequence[str], arrays: int, rank: int, body: Sequence[str], ticket: bool = True
+    numbers: Sequence[str],
+    arrays: int,
+    rank: int,
+    body: Sequence[str],
+    ticket: bool = True,
+    wide: bool = True,
 ) -> CudaKernel:
-    parameters = [f"const int64_t {name}" for name in numbers]
+    integer = _integer(wide)
+    parameters = [f"const {integer} {name}" for name in numbers]
     parameters.append(f"const addresses<{arrays}> data")
-    parameters += [f"const steps<int64_t, {arrays}> step{x}" for x in range(rank)]
+    parameters += [f"const steps<{integer}, {arrays}> step{x}" for x in range(rank)]
     parameters += ["const unsigned long long ticket", "fault *const words"] if ticket else []
     lines = [
         f'extern "C" __global__ void NAME({", ".join(parameters)})',
         "{",
-        f"    for (int64_t i = (int64_t)blockIdx.x * {THREADS} + threadIdx.x; i < n;",
-        f"         i += (int64_t)gridDim.x * {THREADS}) {{",
+        f"    for ({integer} i = ({integer})blockIdx.x * {THREADS} + threadIdx.x; i < n;",
+        f"         i += ({integer})gridDim.x * {THREADS}) {{",
         *(f"        {line}" for line in body),
         "    }",
         "}",
     ]
     name, text = named(lines, THREADS)
-    return CudaKernel(name, text, tuple(numbers), arrays, 0, rank, True, THREADS, False)
+    return CudaKernel(name, text, tuple(numbers), arrays, 0, rank, wide, THREADS, False)
+
+
+def _integer(wide: bool) -> str:
+    return "int64_t" if wide else "int32_t"
 
 
 @cache
-def gather_kernel(itemsize: int, dtypes: tuple[str, ...], rank: int) -> CudaKernel:
+def gather_kernel(
+    itemsize: int, dtypes: tuple[str, ...], rank: int, wide: bool, width: int
+) -> CudaKernel:
     """Return the kernel that reads at positions.
 
     Parameters
@@ -124,15 +138,22 @@ def gather_kernel(itemsize: int, dtypes: tuple[str, ...], rank: int) -> CudaKern
     dtypes : tuple of str
         Of the index arrays.
     rank : int
-        Of the selection.
+        Of the selection, where axes that can be are joined.
+    wide : bool
+        Whether integers have 64 bits, else 32.
+    width : int
+        The elements of a pack, along the last axis; lengths and steps of this are those of packs.
     """
     word = _WORDS[itemsize]
-    element = f"*(const {word} *)({_place(dtypes, rank)})"
-    return _element_kernel(dtypes, rank, f"(({word} *)data[1])[i] = {element};")
+    element = f"(const {word} *)({_place(dtypes, rank, wide)})"
+    line = f"(({word} *)data[1])[i] = *{element};"
+    if width > 1:
+        line = f"write_pack(({word} *)data[1] + i * {width}, read_pack<{width}>({element}));"
+    return _element_kernel(dtypes, rank, wide, line)
 
 
 @cache
-def add_kernel(dtype: str, dtypes: tuple[str, ...], rank: int) -> CudaKernel:
+def add_kernel(dtype: str, dtypes: tuple[str, ...], rank: int, wide: bool) -> CudaKernel:
     """Return the kernel that adds elements at positions by atomics.
 
     Parameters
@@ -142,27 +163,30 @@ def add_kernel(dtype: str, dtypes: tuple[str, ...], rank: int) -> CudaKernel:
     dtypes : tuple of str
         Of the index arrays.
     rank : int
-        Of the selection.
+        Of the selection, where axes that can be are joined.
+    wide : bool
+        Whether integers have 64 bits, else 32.
     """
     kind = C_TYPES[dtype]
     value = " + ".join(["data[1]", *(f"p{x} * step{x}[1]" for x in range(rank))])
-    line = f"add_to(({kind} *)({_place(dtypes, rank)}), *(const {kind} *)({value}));"
-    return _element_kernel(dtypes, rank, line)
+    line = f"add_to(({kind} *)({_place(dtypes, rank, wide)}), *(const {kind} *)({value}));"
+    return _element_kernel(dtypes, rank, wide, line)
 
 
-def _place(dtypes: Sequence[str], rank: int) -> str:
+def _place(dtypes: Sequence[str], rank: int, wide: bool) -> str:
     """Return where the element of the array is that positions select."""
     terms = [f"p{x} * step{x}[0]" for x in range(rank)]
-    terms += [f"at{k} * stride{k}" for k in range(len(dtypes))]
-    return " + ".join(["data[0]", *terms])
+    terms += [f"({_integer(wide)})at{k} * stride{k}" for k in range(len(dtypes))]
+    return f"data[0] + ({' + '.join(terms)})"
 
 
-def _element_kernel(dtypes: Sequence[str], rank: int, line: str) -> CudaKernel:
-    """Return the kernel that executes a line for each element of a selection."""
+def _element_kernel(dtypes: Sequence[str], rank: int, wide: bool, line: str) -> CudaKernel:
+    """Return the kernel that executes a line for each element of a selection, or each pack."""
     numbers = ["n", *(f"n{x}" for x in range(1, rank))]
     numbers += [name for k in range(len(dtypes)) for name in (f"length{k}", f"stride{k}")]
-    body = [*_unravel_lines(rank), *_position_lines(dtypes, rank, 2, "continue;"), line]
-    return _kernel(numbers, 2 + len(dtypes), rank, body)
+    unraveled = _unravel_lines(rank, _integer(wide))
+    body = [*unraveled, *_position_lines(dtypes, rank, 2, "continue;"), line]
+    return _kernel(numbers, 2 + len(dtypes), rank, body, wide=wide)
 
 
 @record
@@ -198,32 +222,65 @@ def plan_gather(planner: Planner, indexed: Indexed) -> Operand:
     x, arrays, chosen = indexed.view, indexed.arrays, indexed.selection()
     z = planner.new(x.dtype, chosen.shape)
     if z.size:
-        rank = len(chosen.shape)
-        kernel = gather_kernel(x.itemsize, tuple(a.dtype for a in arrays), rank)
-        _launch_elements(planner, kernel, indexed, chosen, z, [0] * rank)
+        walk = _element_walk(indexed, chosen, z, z.strides)
+        width = _width(planner, indexed, walk, z)
+        walk.shape[-1] //= width
+        for row in walk.steps:
+            row[-1] *= width
+        dtypes, rank, wide = tuple(a.dtype for a in arrays), len(walk.shape), walk.wide
+        kernel = gather_kernel(x.itemsize, dtypes, rank, wide, width)
+        _launch_elements(planner, kernel, indexed, walk, z)
     return z
 
 
-def _launch_elements(
-    planner: Planner, kernel: CudaKernel, indexed: Indexed, chosen: Selection, other: Operand,
-    steps: Sequence[int],
-) -> None:  # fmt: skip
-    """Emit a kernel whose threads have an element of the selection each, and one of ``other``.
+@record
+class ElementWalk:
+    """The axes of a selection, joined where they can be, and the steps along them.
 
-    Parameters
+    Attributes
     ----------
-    steps : sequence of int
-        Of ``other`` along the axes of the selection.
+    shape : list of int
+    steps : list of list of int
+        Of the array, of the one that is read or written beside it, and of the index arrays.
+    wide : bool
+        Whether numbers or offsets need 64 bits.
     """
-    x, axes, arrays = indexed.view, indexed.axes, indexed.arrays
-    rows = []
-    for axis, whole in enumerate(chosen.whole):
-        indices = [_index_step(a, chosen, axis) for a in arrays]
-        rows.append([x.strides[whole] if whole >= 0 else 0, steps[axis], *indices])
-    n = int(np.prod(chosen.shape, dtype=np.int64))
-    numbers = [n, *chosen.shape[1:]]
-    for axis in axes:
+
+    shape: list[int]
+    steps: list[list[int]]
+    wide: bool
+
+
+def _element_walk(
+    indexed: Indexed, chosen: Selection, other: Operand, steps: Sequence[int]
+) -> ElementWalk:
+    """Return the walk along a selection and another array, with steps along its axes."""
+    x, arrays = indexed.view, indexed.arrays
+    rows = [[x.strides[whole] if whole >= 0 else 0 for whole in chosen.whole], steps]
+    axes = range(len(chosen.shape))
+    rows += [[_index_step(a, chosen, axis) for axis in axes] for a in arrays]
+    wide = needs_wide([math.prod(chosen.shape)], [x, other, *arrays])
+    return ElementWalk(*collapse(axes, chosen.shape, rows), wide)
+
+
+def _width(planner: Planner, indexed: Indexed, walk: ElementWalk, z: Operand) -> int:
+    """Return how many neighbouring elements one access reads and writes, of one position."""
+    x, (step, to, *indices) = indexed.view, walk.steps
+    if step[-1] != x.itemsize or any(row[-1] for row in indices):
+        return 1
+    moved = [x.strides[axis] for axis in indexed.axes]
+    return pack_width(planner, [x, z], [[*moved, *step], to], walk.shape[-1])
+
+
+def _launch_elements(
+    planner: Planner, kernel: CudaKernel, indexed: Indexed, walk: ElementWalk, other: Operand
+) -> None:
+    """Emit a kernel whose threads have elements of the selection each, and of ``other``."""
+    x, arrays, n = indexed.view, indexed.arrays, math.prod(walk.shape)
+    numbers = [n, *walk.shape[1:]]
+    for axis in indexed.axes:
         numbers += [x.shape[axis], x.strides[axis]]
+    rows = [[row[a] for row in walk.steps] for a in range(len(walk.shape))]
     blocks = [blocks_for(n, THREADS)]
     planner.launch(kernel, blocks, numbers, [x, other, *arrays], rows, ticket=planner.label)
 
@@ -331,8 +388,11 @@ def plan_scatter(planner: Planner, indexed: Indexed, y: Operand, replaces: bool)
     y_step = [0 if n == 1 else s for n, s in zip(y.shape, y.strides, strict=True)]
     any_order = planner.atomics or np.dtype(z.dtype).kind in "iu"
     if not replaces and any_order and z.dtype in ADDED:
-        kernel = add_kernel(z.dtype, tuple(a.dtype for a in arrays), len(chosen.shape))
-        _launch_elements(planner, kernel, indexed, chosen, y, y_step)
+        # Not by packs: atomics of a warp are done together where they are at neighbouring elements.
+        walk = _element_walk(indexed, chosen, y, y_step)
+        dtypes = tuple(a.dtype for a in arrays)
+        kernel = add_kernel(z.dtype, dtypes, len(walk.shape), walk.wide)
+        _launch_elements(planner, kernel, indexed, walk, y)
         return
     keys = _keys(planner, z, chosen, axes, arrays, count)
     order = plan_sort(planner, keys, 0, positions=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, converted
 from symcomp.core.record import record
-from symcomp.gpu.formulas import collapse
 from symcomp.gpu.kernels.along_axis import complex_type, stored_type
+from symcomp.gpu.layouts import collapse, in_memory
 from symcomp.gpu.planner import Operand
 
 # A tile has TILE bytes, 64 of each thread: of two blocks on each of 132 multiprocessors, 4 MB are
@@ -65,8 +65,7 @@ def line_layout(arrays: Sequence[Operand], axis: int) -> LineLayout:
     """Return the lines of arrays along an axis."""
     shape, strides = arrays[0].shape, [x.strides for x in arrays]
     others = [a for a in range(len(shape)) if a != axis]
-    others.sort(key=lambda a: [-abs(row[a]) for row in reversed(strides)])
-    outer, steps = collapse(others, shape, strides)
+    outer, steps = collapse(in_memory(others, shape, strides[::-1]), shape, strides)
     by = tuple(row[axis] for row in strides)
     return LineLayout(tuple(arrays), shape[axis], by, tuple(outer), tuple(map(tuple, steps)))
 

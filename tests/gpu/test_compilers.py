@@ -104,6 +104,7 @@ def record_samples(dtype: str) -> None:
     record(
         [x, i], [(x * 2)[i], T.inc_subtensor((x * 2)[i], x), T.set_subtensor((x * 2)[i], x)], a, at
     )
+    record([x, i], [(x * 2)[i], (x * 2)[:, i]], np.ones((40, 64), dtype), at)  # packs
     rows, _ = symcomp.scan(lambda k, h: T.set_subtensor(h[k], x[k, k]), T.arange(4), x[0])
     record([x], [rows], a)
     record([x], [T.sort(x * 2), T.argsort(x * 2, 0), T.argtopk(x * 2, 2)], a)

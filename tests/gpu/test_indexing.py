@@ -5,11 +5,12 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.config import config
 from symcomp.errors import ShapeError
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.kernels import products
+from symcomp.gpu.kernels import indexing, products
 from symcomp.gpu.region import DeviceGraph
 from symcomp.ops.formulas.fused import Fused
 from symcomp.tests.gpu.running import DEVICE, check, ops_on_device
@@ -80,6 +81,64 @@ def test_reading_at_positions(emu: Emulator, dtype: str) -> None:
     if dtype.startswith("int"):
         rows[1], grid[0, 0] = -1, -3
     check([x, i, j], z, [floats(4, 3, 3), rows, grid], 0)
+
+
+@pytest.fixture
+def gathers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, bool]]:
+    """Note the rank of selections that are read, the width of packs, and whether by 64 bits."""
+    noted: list[tuple[int, int, bool]] = []
+    made = indexing.gather_kernel
+
+    def noting(
+        itemsize: int, dtypes: tuple[str, ...], rank: int, wide: bool, width: int
+    ) -> CudaKernel:
+        noted.append((rank, width, wide))
+        return made(itemsize, dtypes, rank, wide, width)
+
+    monkeypatch.setattr(indexing, "gather_kernel", noting)
+    return noted
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width"),
+    [
+        ("bool", 8), ("int8", 8), ("float16", 8), ("int32", 4), ("float32", 4), ("float64", 2),
+        ("uint64", 2),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("wide", [False, True])
+def test_reading_packs_at_positions(
+    emu: Emulator,
+    gathers: list[tuple[int, int, bool]],
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str,
+    width: int,
+    wide: bool,
+) -> None:
+    if wide:
+        monkeypatch.setattr(indexing, "needs_wide", lambda numbers, operands: True)
+    x, i, j = T.tensor(dtype, (None,) * 3), T.lvector("i"), T.lmatrix("j")
+    t = T.as_tensor_variable(to_gpu(x, DEVICE))
+    cases = [
+        (t[i], (2, width)), (t[j], (2, width)), (t[:, i], (3, width)), (t[i, 1], (2, width)),
+        (t[i, i], (2, width)), (t[::-1, :4][i], (2, width)), (t[j, :, :8], (3, width)),
+        (t[:, :, i], (2, 1)), (t[i, :, ::-1], (3, 1)), (t[i, :, 1:], (3, 1)),
+        (t[:, i, :3], (3, 1)), (t.dimshuffle(0, 2, 1)[i], (3, 1)), (t[i, :, :0], None),
+    ]  # fmt: skip
+    value = (floats(5, 6, 16) * 9).astype(dtype)
+    values = [value, np.array([4, -1, 0, 2]), np.array([[0, 3], [-2, 1]])]
+    check([x, i, j], [z for z, _ in cases], values, 0, orders=[0])
+    wanted = sorted((*case, wide) for _, case in cases if case is not None)
+    # The first plan is enough.
+    assert sorted(gathers[: len(wanted)]) == wanted
+
+
+def test_a_position_of_packs_out_of_range(emu: Emulator) -> None:
+    x, i = T.fmatrix("x"), T.lvector("i")
+    f = check([x, i], (x * 2)[i], [floats(5, 8), np.array([4, -5])], 0, orders=[0])
+    for index in (5, -6, 2**32, -(2**32)):
+        with pytest.raises(IndexError, match=f"index {index} is out of range for an axis of len"):
+            f(floats(5, 8), np.array([1, index]))
 
 
 def test_no_positions(emu: Emulator) -> None:
