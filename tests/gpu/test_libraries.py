@@ -4,6 +4,7 @@ emulator of stand-ins.
 Results that depend on the algorithm, such as signs of columns, are not compared.
 """
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ import symcomp.tensor as T
 from symcomp import sparse
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
+from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.devices import driver_of
 from symcomp.gpu.libraries.binding import library_of
 from symcomp.gpu.libraries.cublas import Cublas
@@ -26,7 +28,7 @@ from symcomp.gpu.libraries.cusparse import Cusparse
 from symcomp.ops.windows.convolution import Convolve
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.tests.gpu.libraries import stand_ins
-from symcomp.tests.gpu.running import DEVICE, array, check, ops_on_host
+from symcomp.tests.gpu.running import DEVICE, array, assert_close, check, ops_on_host
 from symcomp.tests.gpu.test_cusolver import functions, positive
 
 L = T.linalg
@@ -164,3 +166,37 @@ def test_sparse_products(libraries: Any, dtype: str, index_dtype: str) -> None:
     outputs = [*products, *T.grad(loss, [v, d]), sparse.csm_data(T.grad(loss, x))]
     value = scipy.sparse.random_array((70, 90), density=0.2, rng=3, format="csr").astype(dtype)
     compare([x, v, d], outputs, [value, array(90, dtype=dtype), array(90, 20, dtype=dtype)], 256)
+
+
+WORK = {
+    "cublas": lambda x, s: T.dot(x, x),
+    "cudnn": lambda x, s: T.nnet.conv2d(x[None, None], x[:3, :3][None, None])[0, 0],
+    "cufft": lambda x, s: abs(T.fft.fft(x)),
+    "cusolver": lambda x, s: L.cholesky(T.dot(x, x.T) + 9 * T.eye(8, dtype="float32")),
+    "cusparse SpMV": lambda x, s: sparse.dot(s, x[0])[:, None],
+    "cusparse SpMM": lambda x, s: sparse.dot(s, x),
+    "cusparse SDDMM": lambda x, s: sparse.csm_data(sparse.sampling_dot(x, x, s))[:, None],
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_repeated_calls(libraries: Any, work: str) -> None:
+    """They are graphs, where the library allows that: none that is recorded is refused."""
+    libraries("cublas", work.split()[0])
+    value = scipy.sparse.random_array((8, 8), density=0.5, rng=3, format="csr").astype("float32")
+    with config.change_flags(device=DEVICE):
+        x, s = symcomp.shared(array(8, 8)), sparse.shared(value, device=DEVICE)
+        y = T.tanh(WORK[work](x, s))
+        loss = T.sqr(y - y.mean(axis=0)).sum()
+        f = symcomp.function([], [to_gpu(loss, DEVICE), to_gpu(symcomp.grad(loss, x), DEVICE)])
+    with config.change_flags(gpu_graphs=False):
+        wanted = [np.asarray(z) for z in f()]
+    counters = driver_of(DEVICE).counters
+    counters.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(12):
+            for z, w in zip(f(), wanted, strict=True):
+                assert_close(np.asarray(z), w, 256)
+    if DEVICE != "emu":  # whose pool does not give addresses again
+        assert (counters.graphs > 0) is (work not in ("cusolver", "cusparse SpMM"))
