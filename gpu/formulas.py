@@ -16,16 +16,7 @@ from symcomp.codegen.cuda.elementwise import (
     THREADS,
     elementwise,
 )
-from symcomp.codegen.cuda.reductions import (
-    ALONE,
-    ReductionShape,
-    can_be_added,
-    held_for,
-    kernel_of,
-    stages_of,
-    words_between_passes,
-)
-from symcomp.codegen.cuda.text import WARP, CudaKernel, has_text
+from symcomp.codegen.cuda.text import has_text
 from symcomp.codegen.cuda.tiles import TURNED, tiles
 from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, scalar_text
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
@@ -35,12 +26,13 @@ from symcomp.core.record import record, replace
 from symcomp.errors import ShapeError
 from symcomp.gpu.kernels.positions import plan_counter, plan_positions
 from symcomp.gpu.layouts import (
-    MOST_HELD,
+    MOST_BYTES,
     MOST_STEPS,
     TileShape,
     collapse,
     in_memory,
     pack_width,
+    patterns_of,
     tile_shape,
 )
 from symcomp.gpu.planner import (
@@ -51,24 +43,11 @@ from symcomp.gpu.planner import (
     contiguous_strides,
     needs_wide,
 )
+from symcomp.gpu.reductions import ReductionPlan
 from symcomp.ops.elementwise.elemwise import HOW_TO_STRETCH, ROWS, ScalarOp
 from symcomp.ops.formulas.formula import Formula, Result, Step
 
-# Parameters of a kernel have 4 KiB.
-MOST_AXES, MOST_BYTES = 10, 4000
-# A thread makes results alone where it adds up no more elements.
-FEW = 32
-# Enough threads, or blocks, for a card; chunks of fewer elements are not worth a launch.
-ENOUGH_THREADS, ENOUGH_BLOCKS = 1 << 18, 2048
-CHUNK_OF_THREAD, CHUNK_OF_BLOCK = 64, 2048
-# A thread joins the totals of the chunks of a result where threads work alone, else a block.
-MOST_OF_THREAD, MOST_OF_BLOCK = 256, 1024
-# Where there are ENOUGH_LANES for a card, lanes of a warp make a result of at most MOST_OF_WARP
-# elements, each of them as many as OF_LANE if a warp has more lanes than that takes. Such blocks
-# have OF_BLOCK threads.
-MOST_OF_WARP, OF_LANE, ENOUGH_LANES, OF_BLOCK = 1024, 8, 1 << 16, 256
-# The most threads of a block that hold elements between passes.
-MOST_THREADS = 1024
+MOST_AXES = 10
 
 
 @record
@@ -267,7 +246,7 @@ def plan_nest(
         raise ShapeError(
             f"{planner.label}: an array of shape {tuple(lengths)} is empty along axes {axes}"
         )
-    _Reduction(planner, nest, arrays, literals, lengths, strides, axes).plan()
+    ReductionPlan(planner, nest, arrays, literals, lengths, strides, axes).plan()
 
 
 def _plan_elements(
@@ -304,7 +283,7 @@ def _plan_elements(
         for row in steps:
             row[-1] *= width
     wide = needs_wide([n], arrays)
-    kernel = elementwise(nest.formula, _patterns(nest), len(shape), tuple(kinds), wide, width)
+    kernel = elementwise(nest.formula, patterns_of(nest), len(shape), tuple(kinds), wide, width)
     strided = STRIDED in kinds or SAME in kinds
     rows = [[row[a] for row in steps] for a in range(len(shape))] if strided else []
     numbers = [n, *shape[1:]] if strided else [n]
@@ -331,152 +310,7 @@ def _plan_tiles(
         for i, row in enumerate(steps)
     ]
     wide = needs_wide([n, *lengths], arrays)
-    kernel = tiles(nest.formula, _patterns(nest), len(axes), tuple(kinds), wide, tile.side)
+    kernel = tiles(nest.formula, patterns_of(nest), len(axes), tuple(kinds), wide, tile.side)
     numbers = [n, *counts[1:], *lengths[-2:]]
     rows = [[row[a] for row in steps] for a in axes]
     planner.launch(kernel, [min(n, MOST_BLOCKS)], numbers, arrays, rows, literals)
-
-
-def _patterns(nest: Nest) -> tuple[Pattern, ...]:
-    return nest.stretched[: len(nest.formula.inputs)]
-
-
-class _Reduction:
-    """The launches of a nest that reduces."""
-
-    def __init__(
-        self,
-        planner: Planner,
-        nest: Nest,
-        arrays: Sequence[Operand],
-        literals: Sequence[Any],
-        lengths: Sequence[int],
-        strides: Sequence[Sequence[int]],
-        axes: Sequence[int],
-    ) -> None:
-        self.planner, self.nest, self.literals, self.axes = planner, nest, literals, axes
-        self.arrays = list(arrays)
-        inputs = range(len(nest.formula.inputs))
-        largest = max(inputs, key=lambda i: sum(map(bool, strides[i])) if i in inputs else 0)
-        ordered = [strides[largest], *strides]
-        kept = in_memory([a for a in range(len(lengths)) if a not in axes], lengths, ordered)
-        reduced = in_memory(axes, lengths, ordered)
-        self.kept, kept_steps = collapse(kept, lengths, strides)
-        self.reduced, reduced_steps = collapse(reduced, lengths, strides)
-        self.steps = [[*k, *r] for k, r in zip(kept_steps, reduced_steps, strict=True)]
-        self.results = int(np.prod([lengths[a] for a in kept], dtype=np.int64))
-        self.count = int(np.prod([lengths[a] for a in axes], dtype=np.int64))
-        of_kept = [abs(s) for s in kept_steps[largest] if s]
-        of_reduced = [abs(s) for s in reduced_steps[largest] if s]
-        self.is_across = bool(of_kept) and (not of_reduced or min(of_kept) < min(of_reduced))
-        are_neighbours = self.is_across and self.results >= FEW
-        self.lanes = 0 if are_neighbours else self._lanes()
-        self.alone = are_neighbours or (self.count <= FEW and not self.lanes)
-
-    def plan(self) -> None:
-        if self.results == 0:
-            return
-        threads, held, together = (0, 0, 1) if self.alone else self._team()
-        chunks = 1 if held else self._chunks()
-        dense = threads > 0 and self._is_dense()
-        numbers = [self.results * max(chunks, 1), self.count]
-        wide = needs_wide(numbers, self.arrays)
-        shape = ReductionShape(
-            len(self.kept), len(self.reduced), threads, wide, held, dense, together
-        )
-        if chunks == 1:
-            kernel = self._kernel("whole", shape)
-            units = -(-self.results // together)
-            self._launch(kernel, self.arrays, [self.results, self.count], units)
-            return
-        numbers = [self.results, self.count, chunks, -(-self.count // chunks)]
-        if self._adds_by_atomics():
-            for _, array in self.nest.bodies[1].stores:
-                self.planner.clear(self.arrays[array])
-            kernel = self._kernel("added", shape)
-            self._launch(kernel, self.arrays, numbers, self.results * chunks)
-            return
-        temporaries = self._temporaries(chunks)
-        for stage in range(stages_of(self.nest)):
-            body = self.nest.bodies[2 * stage]
-            if body.folds or body.stores:
-                kernel = self._kernel("part", shape, stage)
-                self._launch(kernel, [*self.arrays, *temporaries], numbers, self.results * chunks)
-            kernel = self._kernel("finish", shape, stage)
-            self._launch(kernel, [*self.arrays, *temporaries], numbers, self.results)
-
-    def _adds_by_atomics(self) -> bool:
-        """Tell whether chunks add their sums to the results, in any order."""
-        if not self.planner.atomics or not can_be_added(self.nest):
-            return False
-        # The device clears arrays in C order alone.
-        return all(self.arrays[array].is_contiguous for _, array in self.nest.bodies[1].stores)
-
-    def _kernel(self, which: str, shape: ReductionShape, stage: int = 0) -> CudaKernel:
-        return kernel_of(self.nest.formula, _patterns(self.nest), which, shape, stage)
-
-    def _is_dense(self) -> bool:
-        """Tell whether the elements of a result are neighbours in all arrays that have them."""
-        return len(self.reduced) == 1 and all(
-            row[-1] == array.itemsize or all(stretched[a] for a in self.axes)
-            for array, row, stretched in zip(
-                self.arrays, self.steps, self.nest.stretched, strict=True
-            )
-        )
-
-    def _lanes(self) -> int:
-        """Return how many lanes of a warp make a result by themselves; 0: none do."""
-        lanes = 2
-        while lanes < WARP and (
-            lanes * OF_LANE < self.count or lanes * self.results < ENOUGH_LANES
-        ):
-            lanes *= 2
-        are_enough = OF_LANE < self.count <= MOST_OF_WARP and lanes * self.results >= ENOUGH_LANES
-        return lanes if are_enough else 0
-
-    def _team(self) -> tuple[int, int, int]:
-        """Return the threads that make a result, how many elements each of them holds, and how many
-        results a block makes at once.
-        """
-        usual = self.lanes or (WARP if self.count <= 128 else 64 if self.count <= 512 else 256)
-        threads = usual
-        words = words_between_passes(self.nest.formula, _patterns(self.nest))
-        while words and threads <= MOST_THREADS:
-            held = held_for(self.count, threads)
-            if words * held <= MOST_HELD:
-                together = OF_BLOCK // threads if self.lanes and threads <= WARP else 1
-                return threads, held, together
-            threads *= 2
-        return usual, 0, OF_BLOCK // usual if self.lanes else 1
-
-    def _chunks(self) -> int:
-        """Return the number of chunks for the elements of a result; it depends on lengths alone."""
-        axes = len(self.kept) + len(self.reduced)
-        if 8 * len(self.nest.dtypes) * (axes + 3) > MOST_BYTES:
-            return 1  # the kernel that joins chunks would take too many arrays
-        enough, least, most = (
-            (ENOUGH_THREADS, CHUNK_OF_THREAD, MOST_OF_THREAD)
-            if self.alone
-            else (ENOUGH_BLOCKS, CHUNK_OF_BLOCK, MOST_OF_BLOCK)
-        )
-        return max(1, min(self.count // least, enough // self.results, most))
-
-    def _temporaries(self, chunks: int) -> list[Operand]:
-        """Memory for what kernels leave for others, in the order of the nest's arrays."""
-        totals = {a for pair in self.nest.totals.values() for a in pair}
-        dtypes = self.nest.dtypes
-        return [
-            self.planner.new(dtypes[a], [self.results * (chunks if a in totals else 1)])
-            for a in range(self.nest.temporaries, len(dtypes))
-        ]
-
-    def _launch(
-        self, kernel: CudaKernel, operands: Sequence[Operand], numbers: Sequence[int], units: int
-    ) -> None:
-        alone = not kernel.barriers
-        blocks = blocks_for(units, ALONE) if alone else max(1, min(units, MOST_BLOCKS))
-        padding = [0] * (len(operands) - len(self.arrays))
-        axes = range(len(self.kept) + len(self.reduced))
-        rows = [[*(row[a] for row in self.steps), *padding] for a in axes]
-        given = [*numbers, *self.kept[1:], *self.reduced[1:]]
-        self.planner.launch(kernel, [blocks], given, operands, rows, self.literals)

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from math import gcd
 
 from symcomp.codegen.cuda.tiles import bytes_of, each_of, size_of
+from symcomp.codegen.loops.axis_functions import Pattern
+from symcomp.codegen.loops.nests import Nest
 from symcomp.core.record import record
 from symcomp.cvm.machine import WIDEST
 from symcomp.gpu.planner import Operand, Planner
 
+# Parameters of a kernel have 4 KiB.
+MOST_BYTES = 4000
 # More elements of one access, or steps that compute them, take too many registers.
 MOST_PACKED, MOST_STEPS = 8, 128
 # The registers of a thread that hold elements while others are read.
@@ -19,6 +23,10 @@ MOST_HELD = 32
 # are enough for a card; both axes have at least LEAST_SIDE elements.
 TILES = (64, 24 << 10, 2048), (32, 48 << 10, 1)
 LEAST_SIDE = 32
+
+
+def patterns_of(nest: Nest) -> tuple[Pattern, ...]:
+    return nest.stretched[: len(nest.formula.inputs)]
 
 
 def in_memory(

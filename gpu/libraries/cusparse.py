@@ -34,7 +34,7 @@ FROM_ZERO, BY_ROWS, WITH_VALUES = 0, 2, 1
 # Algorithms that add up in the same order each time, but only of matrices that are not transposed;
 # and the one of everything.
 REPRODUCIBLE = {"cusparseSpMV": 3, "cusparseSpMM": 12, "cusparseSDDMM": 0}
-# What cuSPARSE of CUDA 13.0 refused to have recorded, on an H200.
+# cuSPARSE of CUDA 13.0 refused to have this recorded, on an H200.
 UNRECORDABLE = {("cusparseSpMM", REPRODUCIBLE["cusparseSpMM"])}
 DEFAULT = 0
 SORTING = 1  # the algorithm that transposes, a reproducible one

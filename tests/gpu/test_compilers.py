@@ -204,7 +204,9 @@ def test_nvcc_takes_tiles(
     z = T.add(*turned, *there[transposed:])
     function = T.sqr if np.dtype(dtype).kind in "ic" else T.tanh
     for wide in (False, True):
-        monkeypatch.setattr("symcomp.gpu.formulas.needs_wide", lambda *_, wide=wide: wide)
+        for module in ("formulas", "reductions"):
+            name = f"symcomp.gpu.{module}.needs_wide"
+            monkeypatch.setattr(name, lambda *_, wide=wide: wide)
         record(xs, [function(z), turned[0] - 1], *values)
     kernels = [k for k in recorder.wanted.values() if "height" in k.numbers]
     assert {kernel.wide for kernel in kernels} == {False, True}

@@ -127,7 +127,7 @@ def test_sums_of_each_dtype(emu: Emulator, dtype: str) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [((2, 9000), 1), ((9000, 2), 0), ((9000,), 0), ((300, 64), 0), ((3, 70, 90), (1, 2))],
+    [((2, 9000), 1), ((9000, 2), 0), ((9000,), 0), ((3000, 64), 0), ((3, 70, 90), (1, 2))],
 )
 def test_long_reductions_in_chunks(emu: Emulator, shape, axis) -> None:
     x = tensor("float32", (None,) * len(shape))
@@ -223,7 +223,8 @@ def test_one_kernel_for_all_numbers(emu: Emulator) -> None:
 
 
 def test_wide_indices_compute_the_same(emu: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("symcomp.gpu.formulas.needs_wide", lambda numbers, operands: True)
+    for module in ("formulas", "reductions"):
+        monkeypatch.setattr(f"symcomp.gpu.{module}.needs_wide", lambda numbers, operands: True)
     x = T.fmatrix("x")
     t = T.tanh(x.T) + x[0, 0]
     check([x], [T.tanh(x), (x * 2).sum(0), T.nnet.softmax(x), t.sum(1)],
@@ -264,7 +265,7 @@ def test_passes_over_elements_that_blocks_hold(
     value[1, length // 2], value[2, 0] = np.nan, np.inf
     f = check([x], z, [value], 16, orders=[0])
     held = [[np.asarray(r) for r in f(v)] for v in (value, np.asfortranarray(value))]
-    monkeypatch.setattr("symcomp.gpu.formulas.MOST_HELD", 0)
+    monkeypatch.setattr("symcomp.gpu.reductions.MOST_HELD", 0)
     read = check([x], z, [value], 16, orders=[0])(value)
     for results in held:
         for one, other in zip(results, read, strict=True):
@@ -279,7 +280,7 @@ def test_passes_over_elements_that_blocks_hold(
 def test_a_block_makes_several_short_rows(
     emu: Emulator, monkeypatch: pytest.MonkeyPatch, dtype: str, length: int, held: int
 ) -> None:
-    monkeypatch.setattr("symcomp.gpu.formulas.MOST_HELD", held)
+    monkeypatch.setattr("symcomp.gpu.reductions.MOST_HELD", held)
     x = tensor(dtype, (None, None))
     mean = x.mean(1, keepdims=True)
     z = [T.nnet.softmax(x * 2), (x - mean) / T.sqrt(x.var(1, keepdims=True) + 1)]
@@ -288,7 +289,7 @@ def test_a_block_makes_several_short_rows(
     value[1, length // 2], value[2, 0], value[18, -1] = np.nan, np.inf, -np.inf
     f = check([x], z, [value], 16, orders=[0])
     by_blocks = f(value)
-    monkeypatch.setattr("symcomp.gpu.formulas.ENOUGH_LANES", 1)
+    monkeypatch.setattr("symcomp.gpu.reductions.ENOUGH_LANES", 1)
     for rows, orders in ((19, ORDERS), (16, [0]), (8, [2]), (1, [0])):
         g = check([x], z, [value[:rows]], 16, orders)
         for one, other in zip(g(value[:rows]), by_blocks, strict=True):
@@ -297,6 +298,31 @@ def test_a_block_makes_several_short_rows(
         plan = region_of(g).program.plans[0].plan
         threads = {c.launch.block[0] for c in plan.calls if c.launch is not None}
         assert (256 in threads) and (length > 1024 or threads.isdisjoint({32, 64}))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "count", "results", "held"),
+    [*itertools.product(["float32"], [9, 60, 130], [32, 41, 500], [32])]
+    + [("float32", 2048, 33, 32), ("float64", 100, 70, 0), ("float16", 40, 64, 32)]
+    + [("complex64", 40, 64, 32)],
+)
+def test_a_block_makes_neighbouring_results(
+    emu: Emulator, monkeypatch: pytest.MonkeyPatch, dtype: str, count: int, results: int, held: int
+) -> None:
+    """By groups of threads, for results across a matrix."""
+    monkeypatch.setattr("symcomp.gpu.reductions.MOST_HELD", held)
+    x = tensor(dtype, (None, None))
+    t = x * 3
+    z = [t.sum(0), T.prod(1 + x * x, axis=0)]
+    if dtype.startswith("float"):
+        mean = x.mean(0)
+        z += [(x - mean) / T.sqrt(x.var(0) + 1), t.max(0), T.exp(-x) * (t - t.min(0))]
+    value = (numbers("float32", (count, results)) / 16).astype(dtype)
+    check([x], z, [value * 1j if dtype == "complex64" else value], 256)
+    plan = region_of(check([x], t.sum(0), [value], 16, orders=[1])).program.plans[0].plan
+    (launch,) = [c.launch for c in plan.calls if c.launch is not None]
+    columns = {9: 32, 60: 16, 130: 8, 40: 16, 100: 8, 2048: 8}[count]
+    assert (launch.grid[0], launch.block[0]) == (-(-results // columns), 256)
 
 
 def region_of(f: Any) -> Any:

@@ -181,7 +181,7 @@ WORK = {
 
 @pytest.mark.parametrize("work", WORK)
 def test_repeated_calls(libraries: Any, work: str) -> None:
-    """They are graphs, where the library allows that: none that is recorded is refused."""
+    """Repeated calls are graphs where the library allows that; none that is recorded is refused."""
     libraries("cublas", work.split()[0])
     value = scipy.sparse.random_array((8, 8), density=0.5, rng=3, format="csr").astype("float32")
     with config.change_flags(device=DEVICE):
@@ -198,5 +198,5 @@ def test_repeated_calls(libraries: Any, work: str) -> None:
         for _ in range(12):
             for z, w in zip(f(), wanted, strict=True):
                 assert_close(np.asarray(z), w, 256)
-    if DEVICE != "emu":  # whose pool does not give addresses again
+    if DEVICE != "emu":  # the pool of the emulator does not give addresses again
         assert (counters.graphs > 0) is (work not in ("cusolver", "cusparse SpMM"))

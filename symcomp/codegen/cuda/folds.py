@@ -67,10 +67,12 @@ class ThreadFold:
         """The names of the accumulators: totals, and errors or NaN."""
         return ("t", "e") if self.keeps_errors or self.keeps_nan else ("t",)
 
-    def declare(self, block: bool) -> list[Statement]:
-        """Declare the accumulators of a thread or of a block."""
+    def declare(self, block: bool, threads: int | None = None) -> list[Statement]:
+        """Declare the accumulators of a thread, or those of a block: of its warps or threads."""
         names = [f"b{letter}" if block else letter for letter in self.letters]
-        return [Accumulators(f"{n}{self.number}", self.work, block=block) for n in names]
+        return [
+            Accumulators(f"{n}{self.number}", self.work, lanes=threads, block=block) for n in names
+        ]
 
     def start(self) -> list[Statement]:
         """Set totals to those of no elements."""
@@ -125,16 +127,27 @@ class ThreadFold:
     def share(self) -> list[Statement]:
         """Put the totals of a warp where all threads of the block see them."""
         at = IndexOp("//", (THREAD, WARP))
-        shared = [self._set(f"b{x}", at, self._get(x)) for x in self.letters]
         first = IndexOp("==", (IndexOp("%", (THREAD, WARP)), 0))
-        return [*self.join_lanes(WARP), Guard(first, tuple(shared))]
+        return [*self.join_lanes(WARP), Guard(first, tuple(self.put(at)))]
+
+    def put(self, at: Index) -> list[Statement]:
+        """Put the totals of the thread where all threads of the block see them."""
+        return [self._set(f"b{x}", at, self._get(x)) for x in self.letters]
+
+    def take_from(self, at: Index) -> list[Statement]:
+        """Make totals that threads see those of the thread."""
+        return [self._set(x, 0, self._get(f"b{x}", at)) for x in self.letters]
+
+    def join_from(self, at: Index) -> list[Statement]:
+        """Add totals that threads see to those of the thread."""
+        beside = self._get("be", at) if len(self.letters) > 1 else None
+        return self.merge(self._get("bt", at), beside)
 
     def take(self, threads: int) -> list[Statement]:
         """Make the totals of the warps of a block, together, those of each thread."""
         warps = threads // WARP
         at = IndexOp("%", (THREAD, warps)) if warps > 1 else 0
-        found: list[Statement] = [self._set(x, 0, self._get(f"b{x}", at)) for x in self.letters]
-        return [*found, *self.join_lanes(warps)] if warps > 1 else found
+        return [*self.take_from(at), *(self.join_lanes(warps) if warps > 1 else [])]
 
     def finished(self) -> Value:
         """Return the result."""

@@ -1,12 +1,13 @@
 """Formulas that reduce, on cards.
 
 Who makes a result: a thread alone, where elements of neighbouring results are neighbours or there
-are few elements; else a block, whose threads' totals are joined, those of a warp first; or, of many
-results of not many elements, some lanes of a warp, without barriers, and a block makes several at
-once. Where there
-are too few results for a card, each pass is cut in chunks: one kernel leaves totals of chunks,
-another, by teams again, joins them, and computes what follows. Nothing is added up in an order that
-depends on time, unless `config.gpu_atomics` lets chunks add their sums to results themselves.
+are few elements; else a block, whose threads' totals are joined, those of a warp first. A block
+makes several results at once of not many elements: of many results each by some lanes of a warp,
+without barriers; of few results whose elements are neighbours, each by a thread of every group of
+its threads. Where there are too few results for a card, each pass is cut in chunks: one kernel
+leaves totals of chunks, another, by teams again, joins them, and computes what follows. Nothing is
+added up in an order that depends on time, unless `config.gpu_atomics` lets chunks add their sums to
+results themselves.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class ReductionShape:
         Whether the elements of a result are neighbours in all arrays that have them.
     together : int
         How many results a block makes at once, each by lanes of a warp; 1: a block makes one.
+    across : bool
+        Whether neighbouring threads of a block make neighbouring results.
     """
 
     kept: int
@@ -77,6 +80,7 @@ class ReductionShape:
     held: int = 0
     dense: bool = False
     together: int = 1
+    across: bool = False
 
 
 def whole(nest: Nest, shape: ReductionShape) -> CudaKernel:
@@ -179,6 +183,7 @@ class _Writer:
         self.literals = nest.temporaries - self.arrays
         self.team = shape.threads > 0
         assert shape.together == 1 or (shape.threads <= WARP and not split)
+        self.in_lanes = shape.together > 1 and not shape.across
         #: Arrays with an element for each that a reduction adds up.
         self.moving = {a for plan in self.plans[::2] for a in plan.moving}
         self.passes = (holding_passes if shape.held else passes_of)(self.plans[::2])
@@ -188,8 +193,9 @@ class _Writer:
     def whole(self) -> CudaKernel:
         body = self._kept_axes()
         body += [f for fold in self.folds.values() for f in fold.declare(False)]
-        if self.team and self.shape.together == 1:
-            body += [f for fold in self.folds.values() for f in fold.declare(True)]
+        if self.team and not self.in_lanes:
+            threads = self.shape.threads * self.shape.together if self.shape.across else None
+            body += [f for fold in self.folds.values() for f in fold.declare(True, threads)]
         values = self.nest.values
         dtypes = self.nest.formula.dtypes
         body += [Accumulators(f"w{v}", dtypes[v]) for v in values]
@@ -199,7 +205,10 @@ class _Writer:
             folds = self._folds(stage)
             pass_ = [x for fold in folds for x in fold.start()] + self._pass(stage, 0, Var("count"))
             after = [*self._finished(folds), *self._section(stage)]
-            if self.team and self.shape.together > 1:
+            if self.shape.across:
+                start = [x for fold in folds for x in fold.start()]
+                body += self._tile(start, self._pass(stage, 0, Var("count")), folds, after)
+            elif self.in_lanes:
                 joined = [x for fold in folds for x in fold.join_lanes(self.shape.threads)]
                 body += [If(1, (*pass_, *joined)), If(1, tuple(after))]
             elif self.team:
@@ -212,6 +221,28 @@ class _Writer:
                 # A scope of its own: values of stages have the same names.
                 body += [*pass_, If(1, tuple(after))]
         return self._kernel(body, "results", ("results", "count"))
+
+    def _tile(
+        self,
+        start: Sequence[Statement],
+        pass_: Sequence[Statement],
+        folds: Sequence[ThreadFold],
+        after: Sequence[Statement],
+    ) -> list[Statement]:
+        """Return a stage of the results of a tile, each by a thread of each group."""
+        together, column = self.shape.together, Var("column")
+        is_result = IndexOp("<", (O, Var("results")))
+        at = plus(IndexOp("*", (THREAD, together)), column)
+        put = [x for fold in folds for x in fold.put(at)]
+        found: list[Statement] = [self._by_all([*start, Guard(is_result, tuple(pass_)), *put])]
+        half = self.shape.threads // 2
+        while folds and half:
+            joined = [x for fold in folds for x in fold.join_from(plus(at, half * together))]
+            is_joined = IndexOp("<", (THREAD, half))
+            found.append(self._by_all([Guard(is_joined, (*joined, *put))]))
+            half //= 2
+        take = [x for fold in folds for x in fold.take_from(column)]
+        return [*found, self._by_all([*take, Guard(is_result, tuple(after))])]
 
     def part(self, stage: int) -> CudaKernel:
         return self._of_chunks(stage, [x for fold in self._folds(stage) for x in self._leave(fold)])
@@ -280,8 +311,9 @@ class _Writer:
     def _kernel(
         self, body: Sequence[Statement], stop: Index | str, numbers: tuple[str, ...], i: str = "o"
     ) -> CudaKernel:
-        together = self.shape.together
-        kind = (Kind.LANES if together > 1 else Kind.GRID) if self.team else Kind.THREAD
+        shape, together = self.shape, self.shape.together
+        kind = Kind.LANES if self.in_lanes else Kind.COLUMNS if shape.across else Kind.GRID
+        kind = kind if self.team else Kind.THREAD
         to = Var(stop) if isinstance(stop, str) else stop
         loop = Loop(kind, i, 0, to, tuple(body))
         rank = self.shape.kept + self.shape.reduced
@@ -293,10 +325,10 @@ class _Writer:
         threads = self.shape.threads * together if self.team else ALONE
         function = KernelFunction("results", signature, (loop,))
         blocks = min(MOST_TOGETHER, TOGETHER // threads) if self.shape.held else 1
-        lanes = self.shape.threads if together > 1 else WARP
         return print_function(
-            function, arrays, self.literals, threads, self.shape.wide, blocks, lanes
-        )
+            function, arrays, self.literals, threads, shape.wide, blocks,
+            shape.threads if self.in_lanes else WARP, together if shape.across else 1,
+        )  # fmt: skip
 
     def _by_all(self, body: Sequence[Statement]) -> Loop:
         return Loop(Kind.BLOCK, "t", 0, self.shape.threads, tuple(body))

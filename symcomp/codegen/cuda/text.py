@@ -64,15 +64,18 @@ class CudaKernel:
 
 
 class _Lines(Lines):
-    def __init__(self, prefix: str, threads: int, lanes: int, integer: str) -> None:
+    def __init__(
+        self, prefix: str, threads: int, lanes: int, columns: int, integer: str
+    ) -> None:
         super().__init__(prefix)
-        self.threads, self.lanes, self.integer = threads, lanes, integer
+        self.threads, self.lanes, self.columns, self.integer = threads, lanes, columns, integer
 
     def loop(self, s: Loop, indent: str, add: Add) -> None:
         if s.kind is Kind.BLOCK:
-            assert (s.start, s.stop, s.step) == (0, self.threads, 1)
+            assert (s.start, s.stop, s.step) == (0, self.threads // self.columns, 1)
+            number = f"threadIdx.x / {self.columns}" if self.columns > 1 else "threadIdx.x"
             add(f"{indent}{{")
-            add(f"{indent}    const int {s.index} = threadIdx.x;")
+            add(f"{indent}    const int {s.index} = {number};")
             self._inside(s.body, indent, add)
             add(f"{indent}}}")
             add(f"{indent}__syncthreads();")
@@ -84,6 +87,10 @@ class _Lines(Lines):
                 f"({self.integer})blockIdx.x * {groups} + threadIdx.x / {self.lanes}",
                 f"({self.integer})gridDim.x * {groups}",
             ),
+            Kind.COLUMNS: (
+                f"({self.integer})blockIdx.x * {self.columns}",
+                f"({self.integer})gridDim.x * {self.columns}",
+            ),
             Kind.THREAD: (
                 f"({self.integer})blockIdx.x * {self.threads} + threadIdx.x",
                 f"({self.integer})gridDim.x * {self.threads}",
@@ -93,11 +100,14 @@ class _Lines(Lines):
             super().loop(s, indent, add)
             return
         start, step = first[s.kind]
-        i = s.index
+        i = "tile" if s.kind is Kind.COLUMNS else s.index
         add(f"{indent}for ({self.integer} {i} = {start}; {i} < {index_text(s.stop, 4)};")
         add(f"{indent}     {i} += {step}) {{")
         if s.kind is Kind.LANES:
             add(f"{indent}    const int t = threadIdx.x % {self.lanes};")
+        if s.kind is Kind.COLUMNS:
+            add(f"{indent}    const int column = threadIdx.x % {self.columns};")
+            add(f"{indent}    const {self.integer} {s.index} = tile + column;")
         self._inside(s.body, indent, add)
         add(f"{indent}}}")
 
@@ -133,6 +143,7 @@ def print_function(
     wide: bool,
     blocks: int = 1,
     lanes: int = WARP,
+    columns: int = 1,
 ) -> CudaKernel:
     """Return the kernel of a function.
 
@@ -150,6 +161,8 @@ def print_function(
         How many blocks the registers of a multiprocessor have to suffice for.
     lanes : int
         Of a warp, in loops over groups of lanes.
+    columns : int
+        Of a tile, in loops over tiles.
     """
     integer = "int64_t" if wide else "int32_t"
     signature = function.signature
@@ -160,7 +173,7 @@ def print_function(
     lines = [
         f'extern "C" __global__ void NAME({", ".join(parameters)})',
         "{",
-        *_Lines("NAME", threads, lanes, integer).block(function.body, "    "),
+        *_Lines("NAME", threads, lanes, columns, integer).block(function.body, "    "),
         "}",
     ]
     name, text = named(lines, threads, blocks)

@@ -26,12 +26,14 @@ class Kind(Enum):
     GRID = "blocks of a grid"
     BLOCK = "threads of a block, which meet at barriers"
     LANES = "neighbouring threads of warps of a grid, each group by itself"
+    COLUMNS = "tiles of a grid: neighbouring threads of a block, and groups of them, which meet"
     THREAD = "threads of a grid, each by itself"
     UNROLLED = "one after another, without a loop: their number is known"
 
 
 ANY_ORDER = (
-    Kind.INDEPENDENT, Kind.VECTOR, Kind.PARALLEL, Kind.GRID, Kind.BLOCK, Kind.LANES, Kind.THREAD,
+    Kind.INDEPENDENT, Kind.VECTOR, Kind.PARALLEL, Kind.GRID, Kind.BLOCK, Kind.LANES, Kind.COLUMNS,
+    Kind.THREAD,
 )  # fmt: skip
 
 # A kernel has hundreds of these records: an explicit ``__init__`` takes a third of the time.
