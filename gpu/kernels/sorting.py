@@ -1,10 +1,9 @@
 """Sorting along an axis, and searching in sorted vectors.
 
-Elements become unsigned keys of the same order. A block sorts tiles of keys by a bitonic network:
+Elements become unsigned keys of the same order. A block sorts tiles of keys in shared memory:
 several short lines, or a part of a long one. Then pairs of sorted runs are merged until a line is
-one run: each block finds by bisection which elements of both runs its tile of the result has.
-Equal keys stay in order: the network compares their positions, too, and a merge takes the first
-run first.
+one run: each block searches which elements of both runs its tile of the result has, and merges
+these as the runs within a tile are merged. Equal keys stay in order.
 """
 
 from __future__ import annotations
@@ -16,9 +15,12 @@ import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, named
 from symcomp.gpu.kernels.along_axis import offset_lines
+from symcomp.gpu.kernels.tiles_of_keys import THREADS, TileOfKeys, unrolled
 from symcomp.gpu.planner import LARGEST_32, MOST_BLOCKS, Operand, Planner, blocks_for
 
-THREADS, TILE = 256, 1024
+# The most elements of a thread, and of a block.
+EACH = 16
+TILE = THREADS * EACH
 _WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 # The bits of infinity, by the size of the number.
 _INFINITY = {2: "0x7c00U", 4: "0x7f800000U", 8: "0x7ff0000000000000ULL"}
@@ -87,7 +89,12 @@ def _outputs(dtype: str, positions: str, is_last: bool, first: int) -> list[tupl
 
 
 def _kernel(
-    numbers: Sequence[str], arrays: int, rank: int, shared: Sequence[str], body: Sequence[str]
+    numbers: Sequence[str],
+    arrays: int,
+    rank: int,
+    shared: Sequence[str],
+    body: Sequence[str],
+    blocks: int = 1,
 ) -> CudaKernel:
     parameters = [f"const int64_t {name}" for name in numbers]
     parameters.append(f"const addresses<{arrays}> data")
@@ -99,13 +106,18 @@ def _kernel(
         *(f"    {line}" for line in body),
         "}",
     ]
-    name, text = named(lines, THREADS)
+    name, text = named(lines, THREADS, blocks)
     return CudaKernel(name, text, tuple(numbers), arrays, 0, rank, True, THREADS, bool(shared))
+
+
+def _blocks(tile: TileOfKeys, is_merge: bool) -> int:
+    """Return how many blocks of a kernel a multiprocessor shall have registers for."""
+    return 4 - (tile.key == "uint64_t") - (is_merge or tile.has_places)
 
 
 @cache
 def tiles_kernel(
-    dtype: str, rank: int, positions: str, descending: bool, is_last: bool
+    dtype: str, rank: int, positions: str, descending: bool, is_last: bool, each: int
 ) -> CudaKernel:
     """Return the kernel that sorts runs of at most TILE elements.
 
@@ -119,133 +131,171 @@ def tiles_kernel(
     descending : bool
     is_last : bool
         Whether runs are whole lines: then it writes the result; else keys, and positions.
+    each : int
+        The number of elements of a thread, a power of two; a run has at least as many.
     """
-    # Numbers: of runs, of elements of a line, of runs of a line, of elements of a run, of elements
-    # that are kept of each run, of elements between lines that are written; bytes between elements.
-    numbers = ["n", "count", "runs", "width", "kept", "row", "stride"]
+    # Numbers: of runs, of elements of a line, of runs of a line, the logarithm of the elements of
+    # a run, of elements that are kept of each run, of elements between lines that are written;
+    # bytes between elements.
+    numbers = ["n", "count", "runs", "log", "kept", "row", "stride"]
     numbers += [f"m{a}" for a in range(1, rank)]
-    k = _key_type(dtype)
-    shared = [f"{k} key[{TILE}]", *([f"uint16_t place[{TILE}]"] if positions else [])]
+    k, w = _key_type(dtype), _word(dtype)
+    tile = TileOfKeys(k, each, bool(positions))
     offsets = offset_lines("line", ["lines", *(f"m{a}" for a in range(1, rank))], 0, [0])
-    later = "key[i] > key[j]"
-    if positions:
-        later = "key[i] > key[j] || (key[i] == key[j] && place[i] > place[j])"
     written = _outputs(dtype, positions, is_last, 1)
-    swap = [f"const {k} k = key[i]; key[i] = key[j]; key[j] = k;"]
-    if positions:
-        swap += ["const uint16_t p = place[i]; place[i] = place[j]; place[j] = p;"]
-    body = [
-        "const int size = (int)width;",
-        f"const int together = {TILE} / size;",
-        "for (int64_t first = (int64_t)blockIdx.x * together; first < n;",
-        "     first += (int64_t)gridDim.x * together) {",
-        f"    for (int i = threadIdx.x; i < {TILE}; i += {THREADS}) {{",
-        "        const int64_t run = first + i / size, line = run / runs;",
-        "        const int64_t j = run % runs * width + i % size;",
-        f"        {k} k = ~({k})0;",
-        "        if (run < n && j < count) {",
-        "            int64_t o0 = j * stride;",
-        *(f"            {line}" for line in offsets),
-        f"            const {_word(dtype)} w = *(const {_word(dtype)} *)(data[0] + o0);",
-        f"            k = {key_text(dtype, 'w', bool(positions), descending)};",
-        "        }",
-        "        key[i] = k;",
-        *(["        place[i] = (uint16_t)(i % size);"] if positions else []),
-        "    }",
-        "    __syncthreads();",
-        "    for (int block = 2; block <= size; block *= 2)",
-        "        for (int distance = block / 2; distance; distance /= 2) {",
-        f"            for (int q = threadIdx.x; q < {TILE // 2}; q += {THREADS}) {{",
-        "                const int i = 2 * q - (q & (distance - 1)), j = i + distance;",
-        "                const bool up = (i & block & (size - 1)) == 0;",
-        f"                if (({later}) == up) {{",
-        *(f"                    {line}" for line in swap),
-        "                }",
-        "            }",
-        "            __syncthreads();",
-        "        }",
-        f"    for (int i = threadIdx.x; i < {TILE}; i += {THREADS}) {{",
-        "        const int64_t run = first + i / size, line = run / runs;",
-        "        const int64_t begin = run % runs * width, j = begin + i % size;",
-        "        if (run < n && j < count && i % size < kept) {",
-        f"            const {k} k = key[i];" if not (positions and is_last) else "",
-        "            const int64_t position = begin + place[i];" if positions else "",
-        *(f"            (({t} *)data[{a}])[line * row + j] = {v};" for a, t, v in written),
-        "        }",
-        "    }",
-        "    __syncthreads();",
+    reads = [
+        "const int j = i & (size - 1);",
+        f"some[e] = ~({k})0;",
+        "if (j < length && i < present << shift) {",
+        f"    const {w} w = *(const {w} *)(data[0] + starts[i >> shift] + j * stride);",
+        f"    some[e] = {key_text(dtype, 'w', bool(positions), descending)};",
         "}",
     ]
-    arrays = 1 + len(written)
-    return _kernel(numbers, arrays, rank, shared, [line for line in body if line])
+    # A block has several runs only if these are whole lines.
+    body = [
+        f"const int shift = (int)log, size = 1 << shift, together = {tile.size} >> shift;",
+        f"const int own = (int)threadIdx.x * {each}, inside = own & (size - 1);",
+        "for (int64_t start = (int64_t)blockIdx.x * together; start < n;",
+        "     start += (int64_t)gridDim.x * together) {",
+        "    const int64_t first = start / runs, begin = start % runs * size;",
+        "    const int length = count - begin < size ? (int)(count - begin) : size;",
+        "    const int present = n - start < together ? (int)(n - start) : together;",
+        "    if ((int)threadIdx.x < present) {",
+        "        const int64_t line = first + threadIdx.x;",
+        "        int64_t o0 = begin * stride;",
+        *(f"        {line}" for line in offsets),
+        "        starts[threadIdx.x] = o0;",
+        "    }",
+        "    __syncthreads();",
+        *(f"    {line}" for line in tile.read(reads)),
+        *(f"    {line}" for line in tile.own()),
+        *(f"    {line}" for line in tile.together(_own_elements(tile))),
+        *(f"    {line}" for line in tile.sort_own()),
+        f"    for (int width = {each}; width < length; width *= 2) {{",
+        *(f"        {line}" for line in tile.store()),
+        "        if (inside < length) {",
+        "            const int base = own & ~(2 * width - 1), stop = own - inside + length;",
+        "            const int middle = base + width < stop ? base + width : stop;",
+        "            const int end = middle + width < stop ? middle + width : stop;",
+        *(f"            {line}" for line in tile.merge("base", "middle", "end", "(own - base)")),
+        *(f"            {line}" for line in _moved_places(tile)),
+        "        }",
+        "    }",
+        *(f"    {line}" for line in tile.store(not (positions and is_last))),
+        "    const int wanted = length < kept ? length : (int)kept;",
+        *(f"    {line}" for line in tile.write(_results_of_runs(tile, is_last, written))),
+        "}",
+    ]
+    shared = [*tile.shared(), f"int64_t starts[{THREADS}]"]
+    return _kernel(numbers, 1 + len(written), rank, shared, body, _blocks(tile, False))
+
+
+def _own_elements(tile: TileOfKeys) -> list[str]:
+    """Return the reads of an element that a thread sorts, and of its place."""
+    return [f"k[e] = key[{tile.at('i')}];", *(["p[e] = i;"] if tile.has_places else [])]
+
+
+def _moved_places(tile: TileOfKeys) -> list[str]:
+    """Return the reads of the places of merged elements."""
+    if not tile.has_places:
+        return []
+    return unrolled(tile.each, [f"p[e] = place[{tile.at('p[e]')}];"])
+
+
+def _results_of_runs(
+    tile: TileOfKeys, is_last: bool, written: Sequence[tuple[int, str, str]]
+) -> list[str]:
+    lines = ["const int j = i & (size - 1);", "if (j < wanted && i < present << shift) {"]
+    if not (tile.has_places and is_last):
+        lines += [f"    const {tile.key} k = key[{tile.at('i')}];"]
+    if tile.has_places:
+        lines += [f"    const int64_t position = begin + (place[{tile.at('i')}] & (size - 1));"]
+    lines += ["    const int64_t to = (first + (i >> shift)) * row + begin + j;"]
+    return [*lines, *(f"    (({t} *)data[{a}])[to] = {v};" for a, t, v in written), "}"]
 
 
 @cache
 def merge_kernel(dtype: str, positions: str, is_last: bool) -> CudaKernel:
     """Return the kernel that merges pairs of sorted runs; see ``tiles_kernel``."""
-    # Numbers: of tiles, of tiles of a pair, of pairs of a line; the others as in tiles_kernel.
+    # Numbers: of tiles, of tiles of a pair, of pairs of a line, of elements of a run; the others
+    # as in tiles_kernel.
     numbers = ["n", "tiles", "pairs", "count", "width", "kept", "row"]
     k = _key_type(dtype)
-    shared = [f"{k} key[{TILE}]", "int64_t split[2]"]
-    given = 2 if positions else 1
+    tile = TileOfKeys(k, EACH, bool(positions))
+    given, has_keys = 2 if positions else 1, not (positions and is_last)
     written = _outputs(dtype, positions, is_last, given)
+    results = _results_of_pairs(tile, positions, is_last, written)
+    reads = [f"some[e] = i < size ? *(i < first ? x_from + i : y_from + (i - first)) : ({k})0;"]
     body = [
         "for (int64_t g = blockIdx.x; g < n; g += gridDim.x) {",
         "    const int64_t pair = g / tiles % pairs, line = g / tiles / pairs;",
-        "    const int64_t begin = pair * 2 * width, middle = begin + width;",
+        "    const int64_t begin = pair * 2 * width, half = begin + width;",
         "    const int64_t whole = width < kept ? width : kept;",
-        "    const int64_t end = begin + whole < count ? whole : count - begin;",
-        "    const int64_t rest = count > middle ? count - middle : 0;",
+        "    const int64_t ours = begin + whole < count ? whole : count - begin;",
+        "    const int64_t rest = count > half ? count - half : 0;",
         "    const int64_t other = rest < whole ? rest : whole;",
-        "    const int64_t total = end + other < kept ? end + other : kept;",
+        "    const int64_t total = ours + other < kept ? ours + other : kept;",
         f"    const int64_t from = g % tiles * {TILE} < total ? g % tiles * {TILE} : total;",
         f"    const int64_t to = from + {TILE} < total ? from + {TILE} : total;",
-        f"    const {k} *const x = (const {k} *)data[0] + line * count + begin;",
-        f"    const {k} *const y = (const {k} *)data[0] + line * count + middle;",
-        "    if (threadIdx.x < 2) {",
-        "        const int64_t d = threadIdx.x ? to : from;",
-        "        int64_t low = d > other ? d - other : 0, high = d < end ? d : end;",
-        "        while (low < high) {",
-        "            const int64_t at = low + (high - low) / 2;",
-        "            if (x[at] <= y[d - 1 - at])",
-        "                low = at + 1;",
-        "            else",
-        "                high = at;",
-        "        }",
-        "        split[threadIdx.x] = low;",
+        f"    const {k} *const x_all = (const {k} *)data[0] + line * count + begin;",
+        f"    const {k} *const y_all = (const {k} *)data[0] + line * count + half;",
+        "    int64_t split[2];",
+        *(f"    {line}" for line in _splits()),
+        "    const int size = (int)(to - from), first = (int)(split[1] - split[0]);",
+        f"    const {k} *const x_from = x_all + split[0], *const y_from = y_all + from - split[0];",
+        *(f"    {line}" for line in tile.read(reads)),
+        *(f"    {line}" for line in tile.own(has_keys)),
+        f"    const int own = (int)threadIdx.x * {EACH};",
+        "    if (own < size) {",
+        *(f"        {line}" for line in tile.merge("0", "first", "size", "own", has_keys)),
         "    }",
-        "    __syncthreads();",
-        "    const int64_t x0 = split[0], y0 = from - x0;",
-        "    const int size = (int)(to - from), first = (int)(split[1] - x0);",
-        f"    for (int i = threadIdx.x; i < size; i += {THREADS})",
-        "        key[i] = i < first ? x[x0 + i] : y[y0 + i - first];",
-        "    __syncthreads();",
-        f"    for (int i = threadIdx.x; i < size; i += {THREADS}) {{",
-        "        const bool is_first = i < first;",
-        f"        const {k} k = key[i];",
-        "        int low = is_first ? first : 0, high = is_first ? size : first;",
-        "        while (low < high) {",
-        "            const int at = (low + high) / 2;",
-        "            if (is_first ? key[at] < k : key[at] <= k)",
-        "                low = at + 1;",
-        "            else",
-        "                high = at;",
-        "        }",
-        "        const int64_t j = begin + from + (i - first + low);",
-    ]
-    if positions:
-        body += [
-            "        const int64_t place = is_first ? begin + x0 + i : middle + y0 + i - first;",
-            f"        const {positions} *const places = (const {positions} *)data[1];",
-            "        const int64_t position = places[line * count + place];",
-        ]
-    body += [
-        *(f"        (({t} *)data[{a}])[line * row + j] = {v};" for a, t, v in written),
-        "    }",
+        *(f"    {line}" for line in tile.store(has_keys)),
+        *(f"    {line}" for line in tile.write(results)),
         "    __syncthreads();",
         "}",
     ]
-    return _kernel(numbers, given + len(written), 0, shared, body)
+    return _kernel(numbers, given + len(written), 0, tile.shared(), body, _blocks(tile, True))
+
+
+def _splits() -> list[str]:
+    """Return the search of how many elements of the first run are before a tile, and its end.
+
+    All threads compare one element each of the range that is left, and count the answers.
+    """
+    found = f"low + (high - low) * {{}} / {THREADS}"
+    return [
+        "#pragma unroll",
+        "for (int s = 0; s < 2; s++) {",
+        "    const int64_t d = s ? to : from;",
+        "    int64_t low = d > other ? d - other : 0, high = d < ours ? d : ours;",
+        "    while (low < high) {",
+        f"        const int64_t at = {found.format('threadIdx.x')};",
+        "        const int parts = __syncthreads_count(x_all[at] <= y_all[d - 1 - at]);",
+        f"        const int64_t next = parts < {THREADS} ? {found.format('parts')} : high;",
+        f"        low = parts ? {found.format('(parts - 1)')} + 1 : low;",
+        "        high = next;",
+        "    }",
+        "    split[s] = low;",
+        "}",
+    ]
+
+
+def _results_of_pairs(
+    tile: TileOfKeys, positions: str, is_last: bool, written: Sequence[tuple[int, str, str]]
+) -> list[str]:
+    lines = ["if (i < size) {"]
+    if not (positions and is_last):
+        lines += [f"    const {tile.key} k = key[{tile.at('i')}];"]
+    if positions:
+        lines += [
+            f"    const int before = place[{tile.at('i')}];",
+            "    const int64_t at = before < first ? begin + split[0] + before",
+            "                                     : half + from - split[1] + before;",
+            f"    const {positions} *const places = (const {positions} *)data[1];",
+            "    const int64_t position = places[line * count + at];",
+        ]
+    lines += ["    const int64_t target = line * row + begin + from + i;"]
+    return [*lines, *(f"    (({t} *)data[{a}])[target] = {v};" for a, t, v in written), "}"]
 
 
 def plan_sort(
@@ -282,13 +332,14 @@ def plan_sort(
         return result
     lines = int(np.prod(lengths, dtype=np.int64))
     place = ("int32_t" if count <= LARGEST_32 else "int64_t") if positions else ""
-    width = min(TILE, 1 << max(0, count - 1).bit_length())
-    runs = -(-count // width)
-    kernel = tiles_kernel(x.dtype, max(1, len(others)), place, descending, runs == 1)
+    log = min(TILE.bit_length() - 1, max(0, count - 1).bit_length())
+    width = 1 << log
+    runs, each = -(-count // width), min(EACH, width)
+    kernel = tiles_kernel(x.dtype, max(1, len(others)), place, descending, runs == 1, each)
     stored = [z] if runs == 1 else _stored(planner, x, lines * count, place)
-    numbers = [lines * runs, count, runs, width, kept, kept if runs == 1 else count]
+    numbers = [lines * runs, count, runs, log, kept, kept if runs == 1 else count]
     rows = [[x.strides[a]] for a in others] or [[0]]
-    blocks = [blocks_for(lines * runs, TILE // width)]
+    blocks = [blocks_for(lines * runs, THREADS * each // width)]
     numbers += [x.strides[axis], *lengths[1:]]
     planner.launch(kernel, blocks, numbers, [x, *stored], rows)
     while width < count:

@@ -25,6 +25,7 @@ from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.kernels.running import recurrence_kernel, running_kernel
 from symcomp.gpu.kernels.running_parts import parts_kernel
+from symcomp.gpu.kernels.sorting import EACH, merge_kernel, tiles_kernel
 from symcomp.gpu.kernels.sparse_patterns import columns_kernel, merged_kernel
 from symcomp.gpu.kernels.sparse_rows import (
     dense_kernel,
@@ -108,7 +109,7 @@ def record_samples(dtype: str) -> None:
     rows, _ = symcomp.scan(lambda k, h: T.set_subtensor(h[k], x[k, k]), T.arange(4), x[0])
     record([x], [rows], a)
     record([x], [T.sort(x * 2), T.argsort(x * 2, 0), T.argtopk(x * 2, 2)], a)
-    record([x], [T.sort(x * 2), T.argsort(x * 2)], np.ones((2, 3000), dtype))
+    record([x], [T.sort(x * 2), T.argsort(x * 2)], np.ones((2, 9000), dtype))
     record([x], [symcomp.grad(T.cumprod(x * 2, axis=1).sum(), x)], a)
     record([x], [T.cumsum(x * 2, axis=1), T.cumsum(x * 2, axis=0), T.cumprod(x.T, axis=1)], a)
     record([x], [T.cumsum(x, axis=1)], np.ones((3, 1100), dtype))
@@ -280,6 +281,25 @@ def test_nvcc_takes_cumulative_sums(arch: str, dtype: str, given: str) -> None:
     nvcc.compile(text, arch, "-Xptxas", "-v,-warn-spills,-warn-lmem-usage")
     frames = FRAMES.findall(nvcc.said)
     assert frames and all(frame == ("0", "0") for frame in frames), nvcc.said
+
+
+def sorting_kernels(dtype: str) -> list[CudaKernel]:
+    """Return kernels that sort lines of few and of many elements, and merge."""
+    kinds = [(place, last) for place in ("", "int32_t", "int64_t") for last in (False, True)]
+    found = [tiles_kernel(dtype, 1, place, False, last, EACH) for place, last in kinds]
+    for n in (1, 2, 4, 8):
+        found += [tiles_kernel(dtype, 2, place, True, True, n) for place, _ in kinds if place]
+        found += [tiles_kernel(dtype, 2, "", False, True, n)]
+    found += [merge_kernel(dtype, place, last) for place, last in kinds]
+    return list({kernel.name: kernel for kernel in found}.values())
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvcc_takes_sorts(arch: str, dtype: str) -> None:
+    said = compiled(sorting_kernels(dtype), arch)
+    frames = FRAMES.findall(said)
+    assert frames and all(frame == ("0", "0") for frame in frames), said
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
-from symcomp.gpu import to_gpu
+from symcomp.gpu import planner, to_gpu
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.kernels import sorting
 from symcomp.tests.gpu.running import DEVICE, check
@@ -52,11 +52,42 @@ def test_each_dtype(emu: Emulator, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
-@pytest.mark.parametrize("n", [1024, 1025, 2048, 2049, 7000])
+@pytest.mark.parametrize("n", [1025, 4095, 4096, 4097, 8192, 8193, 13000])
 def test_long_lines(emu: Emulator, dtype: str, n: int) -> None:
     x = to_gpu(TensorType(dtype, (None, None))("x"), DEVICE)
     z = [*everything(x, 1), T.argtopk(x, 1, 1), T.argtopk(x, -1500 if n > 2000 else -5, 1)]
     check([x.owner.inputs[0]], z, [elements(dtype, (2, n))], 0, orders=[0, 2])
+
+
+@pytest.mark.parametrize("n", [*range(1, 10), 15, 16, 17, 31, 33, 64, 100, 500, 2048, 2049])
+def test_many_lines(emu: Emulator, n: int) -> None:
+    x = to_gpu(T.TensorType("float32", (None, None))("x"), DEVICE)
+    z = [*everything(x, 1), T.argtopk(x, (n + 1) // 2, 1)]
+    check([x.owner.inputs[0]], z, [elements("float32", (9000 // n + 3, n))], 0, orders=[0, 1])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("k", [1, 4096, 5000, 13000])
+def test_parts_of_a_long_line(emu: Emulator, dtype: str, k: int) -> None:
+    x = to_gpu(TensorType(dtype, (None,))("x"), DEVICE)
+    z = [T.argtopk(x, k), T.argtopk(x, -k)]
+    check([x.owner.inputs[0]], z, [elements(dtype, (13000,))], 0, orders=[0, 2])
+
+
+def test_merges_of_parts_of_all_overlaps(emu: Emulator) -> None:
+    x = to_gpu(T.TensorType("int32", (None, None))("x"), DEVICE)
+    n = np.arange(9000, dtype="int32")
+    lines = [n, n[::-1], n % 2, -(n % 4096), n // 4096, np.full(9000, 7), (n * 7919) % 9001]
+    check([x.owner.inputs[0]], everything(x, 1), [np.stack(lines).astype("int32")], 0, orders=[0])
+
+
+@pytest.mark.parametrize("shape", [(3000, 5), (40, 300), (3, 9000)])
+def test_few_blocks_for_much_work(emu, monkeypatch, shape: tuple[int, int]) -> None:
+    monkeypatch.setattr(planner, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(sorting, "MOST_BLOCKS", 2)
+    x = to_gpu(T.TensorType("float32", (None, None))("x"), DEVICE)
+    z = [*everything(x, 1), T.argtopk(x, 4, 1)]
+    check([x.owner.inputs[0]], z, [elements("float32", shape)], 0, orders=[0, 1, 2])
 
 
 SHAPES = [(0,), (1,), (0, 3), (3, 0), (1, 1), (700, 3), (3, 700), (2, 1025)]
@@ -90,7 +121,7 @@ def test_layouts(shape, order, steps, axis, dtype) -> None:
 
 def test_equal_elements_stay_in_order(emu: Emulator) -> None:
     x = T.fvector("x")
-    value = np.zeros(3000, "float32")
+    value = np.zeros(9000, "float32")
     value[::3], value[1::7] = -0.0, np.nan
     z = [T.argsort(x * 2), T.argtopk(x * 2, 2500), T.argtopk(x * 2, -2500)]
     check([x], z, [value], 0, orders=[0, 3])
@@ -99,7 +130,7 @@ def test_equal_elements_stay_in_order(emu: Emulator) -> None:
 def test_positions_of_64_bits(emu: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "LARGEST_32", 2000)
     x = T.fvector("x")
-    check([x], [T.argsort(x * 2), T.argtopk(x * 2, 9)], [elements("float32", (3000,))], 0)
+    check([x], [T.argsort(x * 2), T.argtopk(x * 2, 9)], [elements("float32", (9000,))], 0)
 
 
 @pytest.mark.parametrize("axis", [0, 1, None])
