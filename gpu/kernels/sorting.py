@@ -15,7 +15,7 @@ import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, named
 from symcomp.gpu.kernels.along_axis import offset_lines
-from symcomp.gpu.kernels.tiles_of_keys import THREADS, TileOfKeys, unrolled
+from symcomp.gpu.kernels.tiles_of_keys import THREADS, TileOfKeys
 from symcomp.gpu.planner import LARGEST_32, MOST_BLOCKS, Operand, Planner, blocks_for
 
 # The most elements of a thread, and of a block.
@@ -112,7 +112,7 @@ def _kernel(
 
 def _blocks(tile: TileOfKeys, is_merge: bool) -> int:
     """Return how many blocks of a kernel a multiprocessor shall have registers for."""
-    return 4 - (tile.key == "uint64_t") - (is_merge or tile.has_places)
+    return 4 - (tile.key == "uint64_t") - is_merge
 
 
 @cache
@@ -169,8 +169,9 @@ def tiles_kernel(
         "    __syncthreads();",
         *(f"    {line}" for line in tile.read(reads)),
         *(f"    {line}" for line in tile.own()),
-        *(f"    {line}" for line in tile.together(_own_elements(tile))),
+        *(f"    {line}" for line in tile.take_own()),
         *(f"    {line}" for line in tile.sort_own()),
+        "    #pragma unroll 1",
         f"    for (int width = {each}; width < length; width *= 2) {{",
         *(f"        {line}" for line in tile.store()),
         "        if (inside < length) {",
@@ -178,7 +179,7 @@ def tiles_kernel(
         "            const int middle = base + width < stop ? base + width : stop;",
         "            const int end = middle + width < stop ? middle + width : stop;",
         *(f"            {line}" for line in tile.merge("base", "middle", "end", "(own - base)")),
-        *(f"            {line}" for line in _moved_places(tile)),
+        *(f"            {line}" for line in tile.move_places()),
         "        }",
         "    }",
         *(f"    {line}" for line in tile.store(not (positions and is_last))),
@@ -188,18 +189,6 @@ def tiles_kernel(
     ]
     shared = [*tile.shared(), f"int64_t starts[{THREADS}]"]
     return _kernel(numbers, 1 + len(written), rank, shared, body, _blocks(tile, False))
-
-
-def _own_elements(tile: TileOfKeys) -> list[str]:
-    """Return the reads of an element that a thread sorts, and of its place."""
-    return [f"k[e] = key[{tile.at('i')}];", *(["p[e] = i;"] if tile.has_places else [])]
-
-
-def _moved_places(tile: TileOfKeys) -> list[str]:
-    """Return the reads of the places of merged elements."""
-    if not tile.has_places:
-        return []
-    return unrolled(tile.each, [f"p[e] = place[{tile.at('p[e]')}];"])
 
 
 def _results_of_runs(
@@ -245,7 +234,7 @@ def merge_kernel(dtype: str, positions: str, is_last: bool) -> CudaKernel:
         f"    const {k} *const x_from = x_all + split[0], *const y_from = y_all + from - split[0];",
         *(f"    {line}" for line in tile.read(reads)),
         *(f"    {line}" for line in tile.own(has_keys)),
-        f"    const int own = (int)threadIdx.x * {EACH};",
+        f"    const int own = (int)threadIdx.x * {EACH}, slot = {tile.at('own')};",
         "    if (own < size) {",
         *(f"        {line}" for line in tile.merge("0", "first", "size", "own", has_keys)),
         "    }",

@@ -46,7 +46,10 @@ class TileOfKeys:
         return THREADS * self.each
 
     def at(self, i: str) -> str:
-        """Return the index of key ``i``: lanes that read every ``each``-th use different banks."""
+        """Return the index of key ``i``: lanes that read every ``each``-th use different banks.
+
+        Those of one thread, at most 16, lie side by side.
+        """
         return f"{i} + ({i} >> {4 if self.key == 'uint64_t' else 5})"
 
     def shared(self) -> list[str]:
@@ -89,15 +92,21 @@ class TileOfKeys:
             "}",
         ]
 
-    def together(self, body: Sequence[str]) -> list[str]:
-        """Return a loop over neighbours ``i``, from ``own``, of one thread."""
-        return unrolled(self.each, ["const int i = own + e;", *body])
+    def take_own(self) -> list[str]:
+        """Return the reads of the keys of a thread, from ``own`` on; ``p`` are their numbers."""
+        reads = ["k[e] = key[slot + e];", *(["p[e] = own + e;"] if self.has_places else [])]
+        return [f"const int slot = {self.at('own')};", *unrolled(self.each, reads)]
+
+    def move_places(self) -> list[str]:
+        """Return the reads of the places of merged keys."""
+        reads = unrolled(self.each, [f"p[e] = place[{self.at('p[e]')}];"])
+        return reads if self.has_places else []
 
     def store(self, has_keys: bool = True) -> list[str]:
-        """Return the write of what the threads have, before which and after which they wait."""
-        writes = [f"key[{self.at('i')}] = k[e];"] if has_keys else []
-        writes += [f"place[{self.at('i')}] = (uint16_t)p[e];"] if self.has_places else []
-        return ["__syncthreads();", *self.together(writes), "__syncthreads();"]
+        """Return the writes from ``slot`` of what a thread has; before and after, threads wait."""
+        writes = ["key[slot + e] = k[e];"] if has_keys else []
+        writes += ["place[slot + e] = (uint16_t)p[e];"] if self.has_places else []
+        return ["__syncthreads();", *unrolled(self.each, writes), "__syncthreads();"]
 
     def sort_own(self) -> list[str]:
         """Return a stable sort of the keys of a thread: it swaps neighbours alone."""
@@ -129,6 +138,7 @@ class TileOfKeys:
         return [
             f"int low = {d} - ({end} - {middle}) > 0 ? {d} - ({end} - {middle}) : 0;",
             f"int high = {d} < {middle} - {first} ? {d} : {middle} - {first};",
+            "#pragma unroll 1",
             "while (low < high) {",
             "    const int at = (low + high) >> 1;",
             f"    if ({ahead})",
