@@ -143,13 +143,21 @@ def tiles_kernel(
     tile = TileOfKeys(k, each, bool(positions))
     offsets = offset_lines("line", ["lines", *(f"m{a}" for a in range(1, rank))], 0, [0])
     written = _outputs(dtype, positions, is_last, 1)
-    reads = [
+    there = [
         "const int j = i & (size - 1);",
-        f"some[e] = ~({k})0;",
-        "if (j < length && i < present << shift) {",
-        f"    const {w} w = *(const {w} *)(data[0] + starts[i >> shift] + j * stride);",
-        f"    some[e] = {key_text(dtype, 'w', bool(positions), descending)};",
-        "}",
+        "const bool is_there = j < length && i < present << shift;",
+    ]
+    element = key_text(dtype, "w", bool(positions), descending)
+    reads = [
+        *there,
+        "some[e] = 0;",
+        "if (is_there)",
+        f"    some[e] = *(const {w} *)(data[0] + starts[i >> shift] + j * stride);",
+    ]
+    value = [
+        *there,
+        f"const {w} w = some[e];",
+        f"const {k} found = is_there ? {element} : ~({k})0;",
     ]
     # A block has several runs only if these are whole lines.
     body = [
@@ -167,7 +175,7 @@ def tiles_kernel(
         "        starts[threadIdx.x] = o0;",
         "    }",
         "    __syncthreads();",
-        *(f"    {line}" for line in tile.read(reads)),
+        *(f"    {line}" for line in tile.read(w, reads, value)),
         *(f"    {line}" for line in tile.own()),
         *(f"    {line}" for line in tile.take_own()),
         *(f"    {line}" for line in tile.sort_own()),
@@ -232,7 +240,7 @@ def merge_kernel(dtype: str, positions: str, is_last: bool) -> CudaKernel:
         *(f"    {line}" for line in _splits()),
         "    const int size = (int)(to - from), first = (int)(split[1] - split[0]);",
         f"    const {k} *const x_from = x_all + split[0], *const y_from = y_all + from - split[0];",
-        *(f"    {line}" for line in tile.read(reads)),
+        *(f"    {line}" for line in tile.read(k, reads, [f"const {k} found = some[e];"])),
         *(f"    {line}" for line in tile.own(has_keys)),
         f"    const int own = (int)threadIdx.x * {EACH}, slot = {tile.at('own')};",
         "    if (own < size) {",

@@ -63,17 +63,24 @@ class TileOfKeys:
         keys = [f"{self.key} k[{self.each}];"] if has_keys else []
         return keys + ([f"int p[{self.each}];"] if self.has_places else [])
 
-    def read(self, body: Sequence[str]) -> list[str]:
-        """Return the writes of keys ``i``, which the body reads as ``some[e]``, BATCH at a time.
+    def read(self, word: str, reads: Sequence[str], value: Sequence[str]) -> list[str]:
+        """Return the reads of keys ``i``, BATCH at a time. Neighbouring threads read neighbours.
 
-        Neighbouring threads read neighbours.
+        Parameters
+        ----------
+        word : str
+            The C type of elements in memory.
+        reads : sequence of str
+            Lines that set ``some[e]``, without waiting for memory.
+        value : sequence of str
+            Lines that declare ``found``, its key.
         """
         batch = min(BATCH, self.each)
         number = f"const int i = (int)threadIdx.x + (from_key + e) * {THREADS};"
         lines = [
-            f"{self.key} some[{batch}];",
-            *unrolled(batch, [number, *body]),
-            *unrolled(batch, [number, f"key[{self.at('i')}] = some[e];"]),
+            f"{word} some[{batch}];",
+            *unrolled(batch, [number, *reads]),
+            *unrolled(batch, [number, *value, f"key[{self.at('i')}] = found;"]),
         ]
         return [
             "#pragma unroll 1",
