@@ -97,8 +97,6 @@ def pack_width(
     return 1
 
 
-
-
 @record
 class TileShape:
     """The squares of elements that blocks compute.

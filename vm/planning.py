@@ -84,7 +84,6 @@ Plannings = Mapping[type[Op], Planning]
 UNPLANNED = Planning()
 
 
-
 def entry_of(op: Op, table: Mapping[type[Op], Entry]) -> Entry | None:
     """Return the entry of the op's class, or of its nearest base class in the table."""
     for kind in type(op).__mro__:
