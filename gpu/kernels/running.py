@@ -157,26 +157,15 @@ def _line_kernel(
     """
     t, s, inputs = work_type(dtype), memory_type(dtype), len(given)
     tiles = _Tiles(dtype, lines, rank, across)
-    each, length, axes = tiles.each, tiles.length, [f"m{a}" for a in range(1, rank)]
+    each, length = tiles.each, tiles.length
     numbers, head = kernel_head(inputs + 1, 0, rank)
-    arrays = range(inputs + 1)
 
     def read(start: str) -> list[str]:
         kinds = [memory_type(d) for d in given]
         texts = [f"held{a}[u] = *(const {kind} *)at;" for a, kind in enumerate(kinds)]
         return [line for a, text in enumerate(texts) for line in tiles.elements(a, start, text)]
 
-    bases, wait = [], "__syncthreads();"
-    if rank > 1:
-        bases = [
-            wait,
-            "if ((int)threadIdx.x < rows) {",
-            f"    int64_t line = o + threadIdx.x, {', '.join(f'o{a} = 0' for a in arrays)};",
-            *(f"    {text}" for text in offset_lines("line", ["lines", *axes], 0, arrays)),
-            *(f"    bases[{a}][threadIdx.x] = o{a};" for a in arrays),
-            "}",
-            wait,
-        ]
+    wait = "__syncthreads();"
     kept = []
     for a, d in enumerate(given):
         kept += tiles.keep(a, number_text(f"held{a}[u]", d, dtype))
@@ -194,7 +183,7 @@ def _line_kernel(
         f"        const int rows = lines - o < {lines} ? (int)(lines - o) : {lines};",
         *(f"        {memory_type(d)} held{a}[{each}];" for a, d in enumerate(given)),
         f"        {t} total = {t}{{{start}}};",
-        *(f"        {line}" for line in (*bases, *read("0"))),
+        *(f"        {line}" for line in (*_offsets(inputs + 1, rank), *read("0"))),
         f"        for (int64_t first = 0; first < count; first += {length}) {{",
         *(f"            {line}" for line in (*kept, wait, *read(f"(first + {length})"))),
         "            if (own < rows) {",
@@ -209,6 +198,22 @@ def _line_kernel(
     ]
     name, text = named(body, THREADS, TOGETHER)
     return CudaKernel(name, text, tuple(numbers), inputs + 1, 0, rank, True, THREADS, True)
+
+
+def _offsets(arrays: int, rank: int) -> list[str]:
+    """Return lines that put the offsets of the lines of a block into ``bases``, of several axes."""
+    if rank == 1:
+        return []
+    axes, given = [f"m{a}" for a in range(1, rank)], range(arrays)
+    return [
+        "__syncthreads();",
+        "if ((int)threadIdx.x < rows) {",
+        f"    int64_t line = o + threadIdx.x, {', '.join(f'o{a} = 0' for a in given)};",
+        *(f"    {text}" for text in offset_lines("line", ["lines", *axes], 0, given)),
+        *(f"    bases[{a}][threadIdx.x] = o{a};" for a in given),
+        "}",
+        "__syncthreads();",
+    ]
 
 
 def _lines_of_block(lines: int, count: int, dtype: str) -> int:
