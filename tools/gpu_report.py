@@ -25,7 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Lines of a part that a report keeps: the last ones.
 LINES = 120
 # Tests with kernels of all kinds, which take the sanitizer minutes; and one of them alone.
-WATCHED = ("test_kernels.py", "test_indexing.py", "test_sorting.py")
+WATCHED = (
+    "test_kernels.py", "test_tiles.py", "test_running.py", "test_indexing.py", "test_sorting.py",
+)  # fmt: skip
 TINY = "test_kernels.py::test_normalization"
 TOOLKITS = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 
@@ -89,26 +91,26 @@ def parts(device: str, is_tiny: bool, peers: str) -> list[Part]:
     pytest = [python, "-m", "pytest", "-q", *marked, "-n"]
     workers = "0" if is_tiny else str(min(os.cpu_count() or 1, 8))
     tests = [f"tests/gpu/{TINY}"] if is_tiny else ["tests/gpu"]
-    watched = [f"tests/gpu/{TINY if is_tiny else name}" for name in WATCHED[: 1 if is_tiny else 3]]
+    watched = [f"tests/gpu/{name}" for name in ([TINY] if is_tiny else WATCHED)]
     sanitizer = find_sanitizer()
     missing = "" if sanitizer else "there is no compute-sanitizer, which NVIDIA's toolkit has"
     if device.startswith("emu"):
         missing = "the kernels of the emulator do not run on a card (see make gpu-sanitize)"
     benchmark = [python, "benchmarks/gpu.py", "--device", device, "--peers", peers]
-    benchmark += ["--tiny", "--seconds", "0.001"] if is_tiny else ["--limit", "230"]
+    benchmark += ["--tiny", "--seconds", "0.001"] if is_tiny else ["--limit", "200"]
     watching = [
         Part(
             f"compute-sanitizer {tool}",
             [sanitizer, "--tool", tool, "--error-exitcode", "1", *pytest, "0", "-x", *watched],
             limit, environ, missing,
         )
-        for tool, limit in (("memcheck", 60), ("racecheck", 150))
+        for tool, limit in (("memcheck", 70), ("racecheck", 200))
     ]  # fmt: skip
     return [
         Part("What is there", [python, "-m", "symcomp", "info"], 20),
-        Part("Tests", [*pytest, workers, *tests], 100, environ),
+        Part("Tests", [*pytest, workers, *tests], 80, environ),
         *watching,
-        Part("Speed", benchmark, 240),
+        Part("Speed", benchmark, 210),
     ]
 
 

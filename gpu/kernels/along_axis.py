@@ -17,9 +17,14 @@ from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner
 THREADS = 128
 
 
-def stored_type(dtype: str) -> str:
+def work_type(dtype: str) -> str:
+    """Return the C type of numbers that are computed with."""
+    return _complex_type(dtype) if dtype in COMPLEX else C_TYPES[dtype]
+
+
+def memory_type(dtype: str) -> str:
     """Return the C type of elements in memory."""
-    return "_Float16" if dtype == "float16" else C_TYPES[dtype]
+    return "_Float16" if dtype == "float16" else work_type(dtype)
 
 
 def offset_lines(
@@ -66,7 +71,7 @@ def extreme_kernel(dtype: str, largest: bool, kept: int, reduced: int) -> CudaKe
         f"        for (int64_t j = threadIdx.x; j < count; j += {THREADS}) {{",
         "            int64_t o1 = o0;",
         *(f"            {line}" for line in inner),
-        f"            const {t} x = ({t})*(const {stored_type(dtype)} *)(data[0] + o1);",
+        f"            const {t} x = ({t})*(const {memory_type(dtype)} *)(data[0] + o1);",
         "            const int64_t at = j;",
         f"            {take} {{ y = x; place = at; }}",
         "        }",
@@ -153,7 +158,7 @@ def complex_product_kernel(
     kept, reduced : int
         The numbers of axes, at least 1.
     """
-    s, t, z = (complex_type(d) if d in COMPLEX else C_TYPES[d] for d in (given, work, dtype))
+    s, t, z = map(work_type, (given, work, dtype))
     numbers, head, outer, inner = _of_results(kept, reduced)
     part = C_TYPES[COMPLEX[work]]
     element = f"*(const {s} *)(data[0] + o1)"
@@ -193,7 +198,7 @@ def complex_product_kernel(
     return CudaKernel(name, text, tuple(numbers), 2, 0, kept + reduced, True, THREADS, True)
 
 
-def complex_type(dtype: str) -> str:
+def _complex_type(dtype: str) -> str:
     """Return the C type of complex numbers."""
     return f"complex_number<{C_TYPES[COMPLEX[dtype]]}>"
 

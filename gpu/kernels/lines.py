@@ -9,7 +9,6 @@ import numpy as np
 
 from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, converted
 from symcomp.core.record import record
-from symcomp.gpu.kernels.along_axis import complex_type, stored_type
 from symcomp.gpu.layouts import collapse, in_memory
 from symcomp.gpu.planner import Operand
 
@@ -83,16 +82,6 @@ def kernel_head(arrays: int, more: int, rank: int) -> tuple[list[str], str]:
     parameters.append(f"const addresses<{arrays + more}> data")
     parameters += [f"const steps<int64_t, {arrays + more}> step{a}" for a in range(rank)]
     return numbers, f'extern "C" __global__ void NAME({", ".join(parameters)})'
-
-
-def work_type(dtype: str) -> str:
-    """Return the C type of numbers that are computed with."""
-    return complex_type(dtype) if dtype in COMPLEX else C_TYPES[dtype]
-
-
-def memory_type(dtype: str) -> str:
-    """Return the C type of elements in memory."""
-    return complex_type(dtype) if dtype in COMPLEX else stored_type(dtype)
 
 
 def number_text(element: str, given: str, dtype: str) -> str:

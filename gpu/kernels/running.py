@@ -12,17 +12,15 @@ from functools import cache
 from symcomp.codegen.cuda.text import WARP, CudaKernel, named
 from symcomp.codegen.functions.c_scalars import COMPLEX
 from symcomp.errors import ShapeError
-from symcomp.gpu.kernels.along_axis import offset_lines
+from symcomp.gpu.kernels.along_axis import memory_type, offset_lines, work_type
 from symcomp.gpu.kernels.lines import (
     THREADS,
     TOGETHER,
     LineLayout,
     kernel_head,
     line_layout,
-    memory_type,
     number_text,
     tile_length,
-    work_type,
 )
 from symcomp.gpu.kernels.running_parts import are_few_long_lines, plan_running_parts
 from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner

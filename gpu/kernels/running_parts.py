@@ -12,7 +12,7 @@ import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, named
 from symcomp.codegen.functions.c_scalars import C_TYPES
-from symcomp.gpu.kernels.along_axis import offset_lines, stored_type
+from symcomp.gpu.kernels.along_axis import memory_type, offset_lines
 from symcomp.gpu.kernels.lines import (
     THREADS,
     TOGETHER,
@@ -62,7 +62,7 @@ def parts_kernel(given: str, dtype: str, rank: int, last: bool) -> CudaKernel:
         numbers.append(name)
         head = head.replace("const addresses", f"const int64_t {name}, const addresses")
     work = _last_lines if last else _total_lines
-    element = number_text(f"*(const {stored_type(given)} *)at", given, dtype)
+    element = number_text(f"*(const {memory_type(given)} *)at", given, dtype)
     share = tile_length(dtype) // THREADS
     lines = [
         head,
@@ -125,7 +125,7 @@ def _total_lines(t: str, is_float: bool, element: str, dtype: str) -> list[str]:
 
 def _last_lines(t: str, is_float: bool, element: str, dtype: str) -> list[str]:
     """Return lines that write the sums up to each element of a part, tile by tile."""
-    s, length = stored_type(dtype), tile_length(dtype)
+    s, length = memory_type(dtype), tile_length(dtype)
     share = length // THREADS
     slot = f"tile[k / {share}][k % {share}]"
 

@@ -200,3 +200,36 @@ def test_repeated_calls(libraries: Any, work: str) -> None:
                 assert_close(np.asarray(z), w, 256)
     if DEVICE != "emu":  # the pool of the emulator does not give addresses again
         assert (counters.graphs > 0) is (work not in ("cusolver", "cusparse SpMM"))
+
+
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_shared_matrices(libraries: Any, format: str) -> None:
+    """Train one there, beside NumPy, then multiply by it and by its transpose in a loop."""
+    libraries("cublas", "cusparse")
+    value = scipy.sparse.random_array((30, 20), density=0.3, rng=1, format=format)
+    value = value.astype("float32")
+    given = array(30), array(20, 7)
+    s = sparse.shared(value, device=DEVICE)
+    with config.change_flags(device=DEVICE):
+        v, d, x = *(symcomp.shared(one) for one in given), T.fvector("x")
+        loss = T.sqr(sparse.dot(s, d)).sum() + T.sqr(sparse.dot(s.T, v)).sum()
+        by_s, by_d, by_v = symcomp.grad(loss, [s, d, v])
+        f = symcomp.function([], [by_d, by_v], updates=[(s, s - by_s * np.float32(0.01))])
+        hs, _ = symcomp.scan(
+            lambda h: T.tanh(sparse.dot(s, sparse.dot(s.T, h))), outputs_info=x, n_steps=5
+        )
+        g = symcomp.function([x], [hs[-1], symcomp.grad(hs[-1].sum(), x)])
+    dense, (a, b) = value.toarray().astype("float64"), given
+    for _ in range(3):
+        wanted = [2 * dense.T @ dense @ b, 2 * dense @ dense.T @ a]
+        for one, other in zip(f(), wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+        slope = 2 * dense @ b @ b.T + 2 * np.outer(a, dense.T @ a)
+        dense = dense - 0.01 * slope * (value.toarray() != 0)
+    np.testing.assert_allclose(s.get_value().toarray(), dense, rtol=1e-4, atol=1e-4)
+    h, turned_dense, slope = a, dense @ dense.T, np.eye(30)
+    for _ in range(5):
+        h = np.tanh(turned_dense @ h)
+        slope = (1 - h[:, None] ** 2) * (turned_dense @ slope)
+    for one, other in zip(g(a), [h, slope.sum(0)], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
