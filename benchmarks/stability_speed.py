@@ -106,6 +106,15 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
         "exponential_of_functions", lambda x, y: T.exp(2.5 * T.log(y) - x)
     ),
     "exp(-exp(-x))": ("exponential_of_functions", lambda x, y: T.exp(-T.exp(-x))),
+    "sqrt(1 + exp(x))": ("root_of_squares", lambda x, y: T.sqrt(1 + T.exp(x))),
+    "exp(x) / max(exp(x))": (
+        "extreme_of_exponentials:product_of_exponentials",
+        lambda x, y: T.exp(x) / T.max(T.exp(x), axis=-1, keepdims=True),
+    ),
+    "1 - softmax(x)": ("rest_of_softmax", lambda x, y: 1 - T.nnet.softmax(x, axis=-1)),
+    "log(1 - softmax(x))": (
+        "rest_of_softmax:log_of_rest", lambda x, y: T.log(1 - T.nnet.softmax(x, axis=-1))
+    ),
     "exp(x - y)": ("exponential_of_sum", lambda x, y: T.exp(x - y)),
     "tanh(x) / x": ("over_argument", lambda x, y: T.tanh(x) / x),
     "y / exp(x)": ("product_with_exponential", lambda x, y: y / T.exp(x)),

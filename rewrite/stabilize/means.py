@@ -15,14 +15,18 @@ from symcomp.ops.nnet.softmax import (
     WeightedSoftmax,
     even_weights,
 )
+from symcomp.ops.nnet.unit_vector import UnitVector
 from symcomp.ops.nnet.weighted_mean import WeightedMean
+from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.pattern import Match, f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
 from symcomp.rewrite.stabilize.products import exponential_weights
 from symcomp.rewrite.views import (
+    SUMS,
     Product,
     Sum,
     argument,
@@ -307,6 +311,82 @@ def root_of_softmax(node: Apply, graph: Any) -> Any:
     return RootSoftmax(softmax.op.axis)(x) if x.dtype == "float64" else None
 
 
+@rule(UnitVector, why="the exponentials leave the range where their shares do not")
+def unit_vector_of_exponentials(node: Apply, graph: Any) -> Any:
+    """unit vector of exp(x) -> root softmax(2 x)"""
+    x, axes = argument(node.inputs[0], "exp"), node.op.axes
+    if x is None or x.dtype != "float64" or len(axes) > 1:
+        return None
+    return RootSoftmax(axes[0])(scaled(2, x))
+
+
+@rule(Reduce, why="exp is increasing, and overflows where a quotient by the largest one does not")
+def extreme_of_exponentials(node: Apply, graph: Any) -> Any:
+    """max(exp(x)) -> exp(max(x));   min(exp(x)) -> exp(min(x))"""
+    x = argument(node.inputs[0], "exp") if node.op.reduction.name in ("max", "min") else None
+    return None if x is None or x.dtype != node.outputs[0].dtype else call("exp", node.op(x))
+
+
+@rule(*SUMS, why="a softmax that is near 1 leaves no digits of the rest")
+def rest_of_softmax(node: Apply, graph: Any) -> Any:
+    """c - c softmax(x) -> c times the sum of the others, where one has more than half of all"""
+    s = as_sum(node.outputs[0])
+    if not s.constant or s.single is None or s.constant != -s.single[1]:
+        return None
+    p, reads = through_views(s.single[0], reading=True)
+    softmax = computed_by(p, Softmax)
+    if softmax is None:
+        return None
+    most, others, rest = _parted(p, softmax.op.axis)
+    return scaled(s.constant, rearranged(switch(most, rest, 1 - others), reads))
+
+
+def _parted(p: Any, axis: int) -> tuple[Any, Any, Any]:
+    """Return where softmax weights are more than 0.5, the others, and the sum of these."""
+    most = call("gt", p, 0.5)
+    others = switch(most, 0.0, p)
+    return most, others, expand_dims(sum_(others, axis=axis), axis)
+
+
+@rule("log", "log1p", why="a softmax that is near 1 leaves no digits of the rest")
+def log_of_rest(node: Apply, graph: Any) -> Any:
+    """log(1 - softmax(x)) -> log1p(-softmax(x)), of the sum of the others where one has more than
+    half of all
+    """
+    (z,), logarithm = node.inputs, node.op.scalar.name
+    s = as_sum(z)
+    if logarithm == "log1p" and s.single is not None and s.single[1] == -1 and not s.constant:
+        p, reads = through_views(s.single[0], reading=True)
+    else:
+        z, reads = through_views(z, reading=True)
+        p = _complement(z) if logarithm == "log" else None
+    softmax = None if p is None else computed_by(p, Softmax)
+    if softmax is None:
+        return None
+    most, others, rest = _parted(p, softmax.op.axis)
+    found = switch(most, call("log", rest), call("log1p", -others))
+    return rearranged(found, reads)
+
+
+def _complement(x: Any) -> Any:
+    """Return p if ``x`` is 1 - p as ``rest_of_softmax`` computes it, else None."""
+    chosen = elementwise(x, "switch")
+    if chosen is None:
+        return None
+    most, rest, less = chosen.inputs
+    s, compared = as_sum(less), elementwise(most, "gt")
+    total = computed_by(through_views(rest)[0], Reduce)
+    if s.single is None or compared is None or total is None or total.inputs[0] is not s.single[0]:
+        return None
+    p, half = compared.inputs
+    others = elementwise(s.single[0], "switch")
+    whole = s.constant == 1 and s.single[1] == -1 and number(half) == 0.5
+    return p if whole and others is not None and others.inputs[::2] == [most, p] else None
+
+
 MEAN_RULES = RuleSet(
-    [weighted_mean, shares, ratio_of_exponentials, softmax_of_shifted, root_of_softmax]
-)
+    [
+        weighted_mean, shares, ratio_of_exponentials, softmax_of_shifted, root_of_softmax,
+        unit_vector_of_exponentials, extreme_of_exponentials, rest_of_softmax, log_of_rest,
+    ]
+)  # fmt: skip

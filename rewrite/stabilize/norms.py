@@ -20,6 +20,7 @@ from symcomp.rewrite.views import (
     LONGEST,
     PRODUCTS,
     Product,
+    argument,
     as_product,
     as_sum,
     call,
@@ -37,22 +38,26 @@ from symcomp.rewrite.views import (
 DTYPES = frozenset({"float32", "float64"})
 
 
-def root_of_sum(x: Any) -> Any:
+def root_of_sum(x: Any, exponentials: bool = False) -> Any:
     """Return the root of a sum of squares, also of one square or of a mean, by functions that stay
-    in range; None if ``x`` is no such sum.
+    in range; None if ``x`` is no such sum. With ``exponentials``, exp(y) is the square of
+    exp(y / 2), except as the only term.
     """
     s = as_sum(x)
     if s.constant < 0 or not s.terms:
         return None
-    if s.single is not None and not s.constant and (norm := _norm(x)) is not None:
+    alone = s.single is not None and not s.constant
+    if alone and (norm := _norm(x, exponentials)) is not None:
         return norm
     sides: list[Any] = []
     for term, c in s.pairs():
         # A small number is often added to a mean so that its root is not 0: keep these one pass
         # over rows.
         side = _root(term)
+        if side is None and exponentials and not alone:
+            side = _root_of_exp(term)
         if side is None and s.constant in (0, 1):
-            side = _norm(term)
+            side = _norm(term, exponentials)
         if side is None or c <= 0 or side.dtype != x.dtype or not _exact_root(c):
             return None
         sides.append(scaled(math.sqrt(c), side))
@@ -101,12 +106,17 @@ def _root(x: Any) -> Any:
     return square_root(x)
 
 
-def _norm(x: Any) -> Any:
+def _root_of_exp(x: Any) -> Any:
+    y = argument(x, "exp")
+    return None if y is None or y.dtype != x.dtype else call("exp", scaled(0.5, y))
+
+
+def _norm(x: Any, exponentials: bool = False) -> Any:
     """Return the root of a sum of squares over axes, also where it is divided by their number."""
     q = as_product(x)
     for factor, e in q.factors.items():
         total, views = through_views(factor)
-        found = _squared(total) if e == 1 else None
+        found = _squared(total, exponentials) if e == 1 else None
         rest = q.without(factor)
         if found is None or rest.coefficient <= 0 or not all(map(is_count, rest.factors)):
             continue
@@ -123,9 +133,9 @@ def norm_of_squares(x: Any) -> Any:
     return None if _squared(through_views(x)[0]) is None else _norm(x)
 
 
-def _squared(total: Any) -> tuple[tuple[int, ...], Any] | None:
+def _squared(total: Any, exponentials: bool = False) -> tuple[tuple[int, ...], Any] | None:
     """Return (axes, x) if a variable is the sum of x^2 over axes, or the product of a vector x and
-    itself; else None.
+    itself; else None. See ``root_of_sum``.
     """
     dot = computed_by(total, Dot)
     if dot is not None:
@@ -135,6 +145,8 @@ def _squared(total: Any) -> tuple[tuple[int, ...], Any] | None:
     if reduced is None or reduced.op.reduction.name != "sum" or reduced.op.acc_dtype:
         return None
     x = square_root(reduced.inputs[0])
+    if x is None and exponentials:
+        x = _root_of_exp(reduced.inputs[0])
     if x is None or not reduced.op.axes or x.dtype != total.dtype:
         return None
     return reduced.op.axes, x
@@ -163,13 +175,14 @@ def _exact_root(c: float) -> bool:
 @rule("sqrt", "pow", why="the squares over- and underflow long before their root")
 def root_of_squares(node: Apply, graph: Any) -> Any:
     """sqrt(x^2 + y^2) -> hypot(x, y), also of more;   sqrt(sum(x^2)) -> norm of x;
-    sqrt(x^2) -> |x|;   sqrt(mean(x^2)) -> norm of x times sqrt(1 / n);   (x^2 + y^2)^c -> hypot^2c
+    sqrt(x^2) -> |x|;   sqrt(mean(x^2)) -> norm of x times sqrt(1 / n);   (x^2 + y^2)^c -> hypot^2c;
+    sqrt(1 + exp(x)) -> hypot(exp(x / 2), 1), also in sums over axes
     """
     x, out = node.inputs[0], node.outputs[0]
     e = 0.5 if node.op.scalar.name == "sqrt" else number(node.inputs[1])
     if e is None or x.dtype != out.dtype or not dtypes.is_float(x.dtype) or float(e).is_integer():
         return None
-    root = root_of_sum(x)
+    root = root_of_sum(x, exponentials=True)
     if root is None and abs(e) == 0.5:
         root = _root_of_quotient(x)
     if root is None:

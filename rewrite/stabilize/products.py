@@ -275,11 +275,19 @@ def normal_distribution(node: Apply, graph: Any) -> Any:
 def product_of_exponentials(node: Apply, graph: Any) -> Any:
     """exp(x) exp(y) -> exp(x + y);   exp(x) / exp(y) -> exp(x - y), the sum not rounded"""
     p = as_product(node.outputs[0])
-    exponents = [(f, argument(f, "exp"), e) for f, e in p.factors.items() if elementwise(f, "exp")]
+    found = [(f, _exponent_in_views(f), e) for f, e in p.factors.items()]
+    exponents = [(f, y, e) for f, y, e in found if y is not None]
     if len(exponents) != 2 or any(abs(e) != 1 for _, _, e in exponents):
         return None
     (f, x, a), (g, y, b) = exponents
     return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
+
+
+def _exponent_in_views(f: Any) -> Any:
+    """Return y if ``f`` is exp(y), also where axes of it are rearranged; else None."""
+    inner, views = through_views(f)
+    y = argument(inner, "exp")
+    return None if y is None else rearranged(y, views)
 
 
 @rule(

@@ -9,6 +9,7 @@ import symcomp.tensor as T
 from symcomp.ops.elementwise.series_remainder import series_remainder
 from symcomp.ops.nnet.entropy import NegativeEntropy
 from symcomp.ops.nnet.softmax import LogSumExp
+from symcomp.ops.nnet.unit_vector import UnitVector
 from symcomp.ops.nnet.weighted_mean import WeightedMean
 from symcomp.ops.reductions.stable_reduce import Centered, Norm
 from symcomp.rewrite.linalg import LINALG_RULES
@@ -463,6 +464,20 @@ CASES = [
     case("expm1_of_logarithm", lambda x, y: T.expm1(y * T.log(x)), (X, SIGNED), "powm1"),
     case("expm1_of_logarithm", lambda x, y: T.expm1(y * T.log1p(x)), (X, SIGNED),
          "compoundm1 lt switch", note="log1p"),
+    case("root_of_squares", lambda x: T.sqrt(1 + T.exp(x)), (SIGNED,), "exp hypot mul",
+         note="exponential"),
+    case("root_of_squares", lambda x: T.sqrt(T.sum(T.exp(x), axis=1)), (M,), "Norm exp mul",
+         note="exponentials"),
+    case("unit_vector_of_exponentials", lambda x: UnitVector((1,))(T.exp(x)), (M,),
+         "RootSoftmax mul"),
+    case("extreme_of_exponentials", lambda x: T.max(T.exp(x), axis=1), (M,), "exp max",
+         checks_shapes=False),
+    case("rest_of_softmax", lambda x: 1 - T.softmax(x, axis=1), (M,),
+         "DimShuffle Softmax gt sub sum switch switch"),
+    case("log_of_rest", lambda x: T.log1p(-T.softmax(x, axis=1)), (M,),
+         "DimShuffle Softmax gt log log1p neg sum switch switch"),
+    case("log_of_rest", lambda x: T.log1p(-T.softmax(x)[:, 1]), (M,),
+         "DimShuffle Softmax Subtensor gt log log1p neg sum switch switch", note="read"),
     case("root_of_softmax", lambda x: T.sqrt(T.softmax(x)), (M,), "RootSoftmax"),
     case("unit_vector", lambda x: x**2 / (3 * T.sqr(Norm((1,))(x).dimshuffle(0, "x"))),
          (M,), "UnitVector mul sqr"),

@@ -171,6 +171,8 @@ ELEMENTWISE |= {
     "exp(2.5 * log(x) - x)": ([1.2e-30, 1e-16, 0.3, 2.4, 36.7, 710.1], 6),
     "exp(-exp(-x))": ([-6.3, -2.9, -1e-9, 1e-200, 0.7, 36.7, 710.1], 4),
     "1 - exp(-exp(x))": ([-710.1, -36.7, -0.7, 1e-9, 2.9, 6.3], 4),
+    "sqrt(1 + exp(x))": ([-800.0, -3.3, 1e-9, 40.1, 710.1, 1400.3], 4),
+    "(exp(x) + exp(y))**-0.5": ([*LOGITS, (1400.3, 1399.1)], 4),
     "exp(y / exp(x) + x)": ([(-2.9, -21.3), (0.3, 36.7), (-1e-9, -650.3)], 6),
 }
 ROWS = [
@@ -201,6 +203,10 @@ WHOLE = {
     "exp(x) / (1 + sum(exp(x)))": ([[0.3, -1.2, 2.2, 0.7], [1000.0, 1001.5, 998.0, -3.0]], 4),
     "exp(x) / (3 + sum(exp(x)))": ([[800.0, 20.0, -750.0, 2.5], [-30.0, -31.0, -29.0, -40.0]], 4),
     "1 / (1 + sum(exp(x)))": (MEANS, 6),
+    "exp(x) / max(exp(x))": ([*WEIGHTS, [36.5, 1.1, 0.7, -0.4]], 4),
+    "exp(x) / sqrt(sum(exp(2 * x)))": (MEANS, 4),
+    "1 - exp(x) / sum(exp(x))": ([*MEANS, [40.0, -3.0, 0.5, 1.5]], 4),
+    "log(1 - exp(x) / sum(exp(x)))": ([*MEANS, [40.0, -3.0, 0.5, 1.5]], 4),
     "-sum(exp(x) / sum(exp(x)) * log(exp(x) / sum(exp(x))))": (MEANS, 8),
     "sum(x * exp(x)) / sum(exp(x)) - log(sum(exp(x)))": (MEANS, 8),
 }
@@ -213,6 +219,7 @@ class Exact:
     sum = staticmethod(lambda x: x.sum())
     mean = staticmethod(lambda x: x.sum() / x.size)
     prod = staticmethod(lambda x: x.prod())
+    max = staticmethod(lambda x: x.max())
 
     def __getattr__(self, name):
         function = getattr(mp, OTHER_NAMES.get(name, name))
