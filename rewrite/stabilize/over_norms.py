@@ -17,9 +17,11 @@ from symcomp.ops.nnet.unit_vector import (
     UnitVector,
 )
 from symcomp.ops.reductions.reduce import Reduce
-from symcomp.ops.reductions.stable_reduce import Norm
+from symcomp.ops.reductions.stable_reduce import Centered, Norm
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.stabilize.norms import DTYPES, exchanged, norm_of_squares
+from symcomp.rewrite.stabilize.sums import deviation
 from symcomp.rewrite.views import (
     LONGEST,
     Product,
@@ -29,6 +31,7 @@ from symcomp.rewrite.views import (
     puts_back,
     rearranged,
     same,
+    scaled,
     through_views,
 )
 
@@ -187,6 +190,40 @@ def unit_vector(node: Apply, graph: Any) -> Any:
     return None
 
 
+@rule(
+    UnitVector, UnitPowerSum,
+    why="the rounding error of a mean counts where deviations are much smaller",
+)  # fmt: skip
+def unit_vector_of_deviations(node: Apply, graph: Any) -> Any:
+    """unit vector of x - mean(x) -> unit vector of centered(x), also sums of its powers, for narrow
+    dtypes
+    """
+    found = _narrow_deviation(node.inputs[0], node.op.axes, graph)
+    return None if found is None else node.op(found)
+
+
+@rule("true_div", why="the rounding error of a mean counts where deviations are much smaller")
+def deviation_over_norm(node: Apply, graph: Any) -> Any:
+    """(x - mean(x)) / norm -> centered(x) / norm, in derivatives of the norm of x - mean(x), for
+    narrow dtypes
+    """
+    x, below = node.inputs
+    chosen = elementwise(below, "switch")
+    norm = None if chosen is None else computed_by(through_views(chosen.inputs[2])[0], Norm)
+    if norm is None or norm.inputs[0] is not x:
+        return None
+    found = _narrow_deviation(x, norm.op.axes, graph)
+    return None if found is None else found / below
+
+
+def _narrow_deviation(x: Any, axes: tuple[int, ...], graph: Any) -> Any:
+    """Return ``x``, a deviation from a mean, with the mean in double precision. Another mean of
+    float64 would take several passes more.
+    """
+    found = None if x.dtype == "float64" else deviation(x, axes, shapes_of(graph))
+    return None if found is None else scaled(found[2], Centered(axes)(found[0]))
+
+
 def _norms_below(
     p: Product,
 ) -> Iterator[tuple[Any, float, Any, Any, tuple[int, ...], Sequence[Apply]]]:
@@ -274,5 +311,8 @@ def _multiple_of_norm(f: Any) -> tuple[Apply | None, list[Apply], Any]:
 
 
 QUOTIENT_RULES = RuleSet(
-    [power_sum_over_norm, quotient_of_squares, product_over_norm, unit_vector]
-)
+    [
+        power_sum_over_norm, quotient_of_squares, product_over_norm, unit_vector,
+        unit_vector_of_deviations, deviation_over_norm,
+    ]
+)  # fmt: skip

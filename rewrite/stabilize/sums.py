@@ -7,6 +7,7 @@ from typing import Any
 
 from symcomp.core.dtype import is_discrete, is_float
 from symcomp.core.node import Apply
+from symcomp.ops.reductions.functions import mean as mean_
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Centered, Variance
 from symcomp.ops.shapes.axes import expand_dims, squeeze
@@ -312,7 +313,7 @@ def _sum_of_deviation(
     """
     p = as_product(x)
     for d, e in p.factors.items():
-        mean = _subtracted_mean(d, axes, shapes) if e == 1 else None
+        mean = _mean_below(d, axes, shapes) if e == 1 else None
         rest = p.without(d)
         once = {g: _along_once(g, axes) for g in rest.factors}
         if mean is not None and None not in once.values():
@@ -321,8 +322,20 @@ def _sum_of_deviation(
     return None
 
 
-def _subtracted_mean(x: Any, axes: tuple[int, ...], shapes: Shapes) -> Any:
+def _mean_below(x: Any, axes: tuple[int, ...], shapes: Shapes) -> Any:
     """Return m if ``x`` is y - m or m - y, where m is the mean of y over the axes; else None."""
+    centred = computed_by(x, Centered)
+    if centred is not None:
+        mean = mean_(centred.inputs[0], axis=axes, keepdims=True)
+        return mean if centred.op.axes == axes else None
+    found = deviation(x, axes, shapes)
+    return None if found is None else found[1]
+
+
+def deviation(x: Any, axes: tuple[int, ...], shapes: Shapes) -> tuple[Any, Any, float] | None:
+    """Return (y, m, c) if ``x`` is c (y - m) for c = 1 or -1, where m is the mean of y over the
+    axes; else None.
+    """
     s = as_sum(x)
     if s.constant or sorted(s.terms.values()) != [-1.0, 1.0]:
         return None
@@ -330,7 +343,7 @@ def _subtracted_mean(x: Any, axes: tuple[int, ...], shapes: Shapes) -> Any:
     for y, m in (terms, terms[::-1]):
         found = _mean_of(m, shapes)
         if found is not None and found[1] == axes and same(found[0], y):
-            return m if puts_back(found[2], axes, y.ndim) else None
+            return (y, m, s.terms[y]) if puts_back(found[2], axes, y.ndim) else None
     return None
 
 

@@ -108,6 +108,20 @@ def test_random_variances(line, shift):
     np.testing.assert_allclose(Variance((0,)).perform(x), want, rtol=1e-14, atol=1e-320)
 
 
+@pytest.mark.parametrize("shift", [0.0, 1.0, 1e9, -1e200])
+@pytest.mark.parametrize("size", [1, 4, 1001])
+def test_deviations_have_all_digits(size, shift):
+    """Deviations may be much smaller than the mean, or than others; by both machines."""
+    rng = np.random.default_rng(size)
+    line = np.append(rng.normal(size=size - 1) * 10.0 ** rng.integers(-6, 3, size - 1), 0.7) + shift
+    x = T.dvector("x")
+    with mp.workdps(500):
+        true = exact(Centered, line)
+        for linker in ("py", "vm"):
+            f = symcomp.function([x], Centered((0,))(x), mode=symcomp.Mode(linker=linker))
+            assert units_off(f(line), true) <= 1
+
+
 @pytest.mark.parametrize(
     ("op", "line", "wanted"),
     [

@@ -33,6 +33,12 @@ def case(rule, build, values, left, note="", rtol=1e-9, **more):
     return Case(rule, build, values, left, rtol=rtol, atol=1e-12, extremes=False, note=note, **more)
 
 
+def deviation_over_norm(x):
+    d = T.mean(x, axis=1, keepdims=True) - x
+    size = Norm((1,))(d).dimshuffle(0, "x")
+    return d / T.switch(T.eq(size, 0), 1, size)
+
+
 CASES = [
     case("expm1", lambda x: T.exp(x) - 1, (X,), "expm1"),
     case("expm1", lambda x: 3.0 - 3.0 * T.exp(x), (X,), "expm1 mul", note="c"),
@@ -468,6 +474,12 @@ CASES = [
          note="exponential"),
     case("root_of_squares", lambda x: T.sqrt(T.sum(T.exp(x), axis=1)), (M,), "Norm exp mul",
          note="exponentials"),
+    case("unit_vector_of_deviations",
+         lambda x: UnitVector((1,))(x - T.mean(x, axis=1, keepdims=True)), (M.astype("float32"),),
+         "Centered UnitVector", rtol=1e-5, static="full"),
+    case("deviation_over_norm", deviation_over_norm, (M.astype("float32"),),
+         "Centered DimShuffle DimShuffle Norm eq neg sub sum switch true_div true_div", rtol=1e-5,
+         static="full"),
     case("unit_vector_of_exponentials", lambda x: UnitVector((1,))(T.exp(x)), (M,),
          "RootSoftmax mul"),
     case("extreme_of_exponentials", lambda x: T.max(T.exp(x), axis=1), (M,), "exp max",

@@ -111,6 +111,35 @@ def test_moments_of_any_scale(text):
     check(text, [(scale * rng.normal(0.3, 1, 4),) for scale in SCALES], 16)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_narrow_deviations_much_smaller_than_the_mean(axis):
+    """The mean of float32 is not rounded to float32."""
+    x = T.fmatrix("x")
+    mirrored = x.mean(axis=axis, keepdims=True) - x
+    sizes = [x.std(axis=axis), T.sqrt(T.sum(mirrored**2, axis=axis))]
+    outputs = [(x - x.mean(axis=axis, keepdims=True)) / x.std(axis=axis, keepdims=True)]
+    outputs += [symcomp.grad(size.sum(), x) for size in sizes]
+    outputs += [*skewness(x, axis, True)]
+    lines = (np.random.default_rng(0).normal(size=(3, 7)) + 1e4).astype("float32")
+    results = symcomp.function([x], outputs)(lines if axis else lines.T)
+    wide = lines.astype(float)
+    d = wide - wide.mean(axis=1, keepdims=True)
+    z = d / np.sqrt((d**2).mean(axis=1, keepdims=True))
+    cubes = (z**3).mean(axis=1, keepdims=True)
+    for got, right in zip(results, [z, z / 7, z / np.sqrt(7), *[cubes] * 3], strict=True):
+        np.testing.assert_allclose(got if axis else got.T, right, rtol=2e-6)
+
+
+def test_standardized_equal_numbers_and_infinities():
+    x = T.dmatrix("x")
+    z = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True)
+    f = symcomp.function([x], [z, symcomp.grad(x.std(axis=1).sum(), x)])
+    value, slope = f([[2.0, 2.0], [np.inf, 1.0], [np.nan, 1.0]])
+    assert np.isnan(value).all()
+    np.testing.assert_array_equal(slope[0], [0, 0])
+    assert np.isnan(slope[1:]).all()
+
+
 @pytest.mark.parametrize("text", OF_TWO)
 def test_statistics_of_two_arguments_of_any_scale(text):
     rng = np.random.default_rng(1)

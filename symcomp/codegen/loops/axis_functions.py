@@ -59,7 +59,7 @@ _WIDER: dict[Any, dict[str, str]] = {
 }
 _WIDER |= {
     op: {"float16": "float64", "float32": "float64"}
-    for op in (*LOGARITHMS, WeightedDeviation, UnitPowerSum)
+    for op in (*LOGARITHMS, WeightedDeviation, UnitPowerSum, Centered)
 }
 
 

@@ -13,7 +13,12 @@ from symcomp.ops.nnet.unit_vector import (
     UnitPowerSum,
     UnitVector,
 )
-from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
+from symcomp.ops.reductions.stable_reduce import (
+    LARGEST_BOUND,
+    Centered,
+    Norm,
+    Variance,
+)
 
 # The largest powers of narrow numbers that stay in range.
 MOST_OF_NARROW = 6
@@ -143,15 +148,30 @@ def _about_mean(
 ) -> tuple[Value, Value, Value]:
     """Return (x - the rounded mean, the sum of these, their number)."""
     n = write.length(x, axes)
-    # Halves of extreme values have a mean that does not overflow.
-    half = write("true_div", write.sum(write("mul", x, write.number(0.5, x)), axes), n)
-    d = write("sub", x, write("mul", half, write.number(2, x)))
+    d = write("sub", x, _rough_mean(write, x, axes, n))
     return d, write.sum(d, axes), n
 
 
+def _rough_mean(write: FormulaWriter, x: Value, axes: tuple[int, ...], n: Value) -> Value:
+    # Halves of extreme values have a mean that does not overflow.
+    half = write("true_div", write.sum(write("mul", x, write.number(0.5, x)), axes), n)
+    return write("mul", half, write.number(2, x))
+
+
 def centered(write: FormulaWriter, function: Centered, x: Value) -> Value:
-    d, total, n = _about_mean(write, x, function.axes)
-    return write("sub", d, write("true_div", total, n))
+    axes, n = function.axes, write.length(x, function.axes)
+    rough = _rough_mean(write, x, axes, n)
+    d = write("sub", x, rough)
+    if _stays_in_range(x):
+        return d
+    taken = write("sub", x, d)  # d + taken is x, but for the rounding error of d
+    rest = write("sub", write("sub", x, write("add", d, taken)), write("sub", rough, taken))
+    sizes = write("mul", write.sum(write("abs", x), axes), write.number(4, x))
+    bound = write("minimum", sizes, write.number(LARGEST_BOUND, x))
+    high = write("sub", write("add", d, bound), bound)
+    low = write.sum(write("add", write("sub", d, high), rest), axes)
+    mean = write("true_div", write("add", write.sum(high, axes), low), n)
+    return write("add", d, write("sub", rest, mean))
 
 
 def variance(write: FormulaWriter, function: Variance, x: Value) -> Value:

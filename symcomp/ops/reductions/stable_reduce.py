@@ -19,7 +19,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError
 from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import cast
-from symcomp.ops.numerics.exact import two_product
+from symcomp.ops.numerics.exact import two_product, two_sum
 from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.reductions.over_axes import ReductionOverAxes
 from symcomp.ops.shapes.axes import expand_dims
@@ -27,6 +27,9 @@ from symcomp.ops.shapes.shape import ShapeI, require_axes
 
 # log 2, cut after 32 bits, so that its products with exponents are exact, and the remainder.
 LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
+
+# Numbers up to the largest one can be added to this without an overflow.
+LARGEST_BOUND = 2.0**969
 
 
 def _require_float(op: Op, x: TensorVariable) -> None:
@@ -36,7 +39,7 @@ def _require_float(op: Op, x: TensorVariable) -> None:
 
 @record
 class Centered(Op):
-    """z_i = x_i - mean_j x_j over ``axes``, corrected for the rounding error of the mean."""
+    """z_i = x_i - mean_j x_j over ``axes``, with all digits also where x_i is near the mean."""
 
     axes: Axes
 
@@ -46,15 +49,26 @@ class Centered(Op):
         return [x.type]
 
     def perform(self, x: Any) -> Any:
-        work = x.astype(np.float32) if x.dtype == np.float16 else x
         if not x.size:
             return x.copy()
+        work = x.astype(np.float64)
         with np.errstate(all="ignore"):
-            # Halving first: the sum of extreme values may overflow where the mean does not.
-            rough = (work / 2).mean(axis=self.axes, keepdims=True) * 2
-            d = work - rough
-            d -= d.mean(axis=self.axes, keepdims=True)
-        return d.astype(x.dtype, copy=False)
+            if x.dtype != np.float64:
+                return (work - work.mean(axis=self.axes, keepdims=True)).astype(x.dtype)
+            d, rest, total = self._about_mean(work)
+            count = math.prod(x.shape[a] for a in self.axes)
+            return d + (rest - total / count)
+
+    def _about_mean(self, x: Any) -> tuple[Any, Any, Any]:
+        """Return x less the rounded mean, the rounding error of that, and the sum of both."""
+        along = {"axis": self.axes, "keepdims": True}
+        # Halving first: the sum of extreme values may overflow where the mean does not.
+        rough = (x / 2).mean(**along) * 2
+        d, rest = two_sum(x, -rough)
+        # Digits below the last one of a bound are added up apart: the sum of the others is exact.
+        bound = np.minimum(np.abs(x).sum(**along) * 4, LARGEST_BOUND)
+        high = (d + bound) - bound
+        return d, rest, high.sum(**along) + ((d - high) + rest).sum(**along)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[0]]
