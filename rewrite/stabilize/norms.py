@@ -20,6 +20,7 @@ from symcomp.rewrite.views import (
     LONGEST,
     PRODUCTS,
     Product,
+    Sum,
     argument,
     as_product,
     as_sum,
@@ -318,8 +319,9 @@ def odds_share(node: Apply, graph: Any) -> Any:
 def over_squares(node: Apply, graph: Any) -> Any:
     """x / (x^2 + y^2) -> over_squares(x, y);   x y / (x^2 + y^2) -> product_of_legs(x, y);
     x / (1 + x^2) -> over_one_plus_square(x);   x / hypot(x, y) -> leg(x, y);
-    (x^2 - y^2) / (x^2 + y^2) -> square_contrast(x, y);   x^3 / hypot(x^2, y) -> leg(|x|, y / x) x;
-    x / (1 + x^4) -> x / hypot(x^2, 1)^2
+    (x^2 - y^2) / (x^2 + y^2) -> square_contrast(x, y);
+    (x + y)^2 / (x^2 + y^2) -> ((x + y) / hypot(x, y))^2;
+    x^3 / hypot(x^2, y) -> leg(|x|, y / x) x;   x / (1 + x^4) -> x / hypot(x^2, 1)^2
     """
     p, dtype = as_product(node.outputs[0]), node.outputs[0].dtype
     if dtype not in DTYPES:
@@ -409,6 +411,8 @@ def _over_two_squares(p: Product, factor: Any, e: float) -> Any:
             if all(map(_is_one, difference.owner.inputs, (a, b))):
                 contrast = call("square_contrast", a, b)
                 return exchanged(p, {difference: -1, factor: 1, contrast: 1})
+    if (found := _square_of_legs(p, factor, x, y)) is not None:
+        return found
     if s.constant or e != -1:
         return None
     if p.factors.get(x) == p.factors.get(y) == 1:
@@ -416,6 +420,25 @@ def _over_two_squares(p: Product, factor: Any, e: float) -> Any:
     for a, b in ((x, y), (y, x)):
         if p.factors.get(a) == 1 and b not in p.factors:
             return exchanged(p, {a: -1, factor: 1, call("over_squares", a, b): 1})
+    return None
+
+
+def _square_of_legs(p: Product, factor: Any, x: Any, y: Any) -> Any:
+    """Return p, a multiple of (x + y)^2 or (x - y)^2 over factor = x^2 + y^2, where y may be 1;
+    else None.
+    """
+    for z, k in p.factors.items() if p.factors[factor] == -1 else ():
+        s = as_sum(z) if k == 2 and elementwise(z, "add", "sub") is not None else Sum(0.0, {})
+        a, b = s.terms.get(x, 0.0), s.terms.get(y, 0.0) if isinstance(y, Variable) else s.constant
+        whole = len(s.terms) + bool(s.constant) == 2 and isinstance(y, Variable) != bool(s.constant)
+        if not a or abs(a) != abs(b) or not whole:
+            continue
+        # The derivative is that of the product of the legs; the sum may nearly be 0.
+        square = call("sqr", scaled(1 / abs(a), z) / call("hypot", x, y))
+        product = scaled(math.copysign(2, a * b), call("product_of_legs", x, y))
+        found = call("known_difference", product, -1.0, square)
+        rest = Product(p.coefficient * a**2, p.factors)
+        return exchanged(rest, {z: -2, factor: 1, found: 1})
     return None
 
 

@@ -171,4 +171,31 @@ def kl_div(node: Apply, graph: Any) -> Any:
     return None
 
 
-REMAINDER_RULES = RuleSet([series_remainder_of_sum, squares_near_0, exp_minus_cos, kl_div])
+@rule(
+    *SUMS, needs_in_view=["xlogx", "xlogx1p"],
+    why="the logarithm times the number is about its argument near 0, or less 1 near 1",
+)  # fmt: skip
+def log1p_integral(node: Apply, graph: Any) -> Any:
+    """xlogx1p(x) - x -> log1p_integral(x);   xlogx(x) - x + 1 -> kl_div(x, 1);   and multiples"""
+    out = node.outputs[0]
+    s = as_sum(out)
+    for term, c in s.pairs():
+        function = elementwise(term, "xlogx", "xlogx1p")
+        (x,) = (None,) if function is None else function.inputs
+        parts = None if x is None else as_sum(x)
+        if function is None or parts is None or parts.constant:
+            continue
+        near_one = function.op.scalar.name == "xlogx"
+        rest = Sum(s.constant, {t: k for t, k in s.terms.items() if t is not term})
+        left = _dropped(rest, parts.times(-c).terms)
+        if left is None or near_one and left.constant != c:
+            continue
+        found = call("kl_div", x, 1.0) if near_one else call("log1p_integral", x)
+        constant = 0.0 if near_one else left.constant
+        return sum_of(constant, [*left.pairs(), (found, c)], out)
+    return None
+
+
+REMAINDER_RULES = RuleSet(
+    [series_remainder_of_sum, squares_near_0, exp_minus_cos, kl_div, log1p_integral]
+)

@@ -101,6 +101,7 @@ def test_gradients_and_fusion(emu: Emulator) -> None:
 IN_DOUBLE: dict[str, list[tuple[Any, float]]] = {
     "others": [
         (("exp_moment_ratio",), 16), (("exp_minus_cos",), 4), (("spherical_jn", 1, 1), 8),
+        (("log1p_integral",), 4),
         *((("spherical_jn", n), 8) for n in (0, 1, 2)),
     ],
     **{

@@ -54,6 +54,10 @@ FUNCTIONS = {
         lambda x: mp.exp(x) - mp.cos(x), 400, [(-0.9, 0.9), (1, 700)],
         [*TINY, *beside(1.0, -1.0), -20.0, 700.0, -1e300],
     ),
+    "log1p_integral": (
+        lambda x: (1 + x) * mp.log1p(x) - x if x > -1 else mp.mpf(1), 700,
+        [(-0.99, 1), (-0.3, 0.4), (0, 1e300)], [*TINY, *beside(-0.2, 1 / 3), -0.9999999, 1e300],
+    ),
     "x_over_expm1": (
         lambda x: x / mp.expm1(x) if x else mp.mpf(1), 50, [(-800, 800), (-1, 1)],
         [*TINY, *beside(40.0), 700.0, 720.0, 745.0, 760.0, -1e300],
@@ -279,6 +283,7 @@ def test_pairs_that_cancel(name):
 
 LIMITS = {
     "exp_minus_cos": [(0, 0), (inf, nan), (nan, nan)],
+    "log1p_integral": [(0, 0), (-1, 1), (-2, nan), (nan, nan)],
     "x_over_expm1": [(0, 1), (inf, 0), (-inf, inf), (nan, nan)],
     "x_over_sinh": [(0, 1), (inf, 0), (-inf, 0), (nan, nan)],
     "coth_minus_inverse": [(0, 0), (inf, 1), (-inf, -1), (nan, nan)],

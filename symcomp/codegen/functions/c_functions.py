@@ -44,7 +44,7 @@ _DIFFERENCES_OF_TWO = (
 )  # fmt: skip
 _SPECIAL = (
     "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "exp_moment_ratio", "exp_minus_cos",
-    "log_half_erfc", "coth_minus_inverse",
+    "log_half_erfc", "coth_minus_inverse", "log1p_integral",
 )  # fmt: skip
 _SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow", "powm1", "kl_div")
 _GAMMA = ("gamma", "gammaln", "log_of_gamma", "psi", "tri_gamma")
@@ -65,7 +65,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("double", f"d_{name}(x, y)") for name in _DIFFERENCES_OF_TWO},
     "by_squares": ("double", "d_by_squares(x, y, w)"),
     "known_difference": ("double", "w"),
-    "defined_difference": ("double", "w == w ? w : x - y"),
+    "defined_difference": ("double", "w - w == 0 || x - y != x - y ? w : x - y"),
     "difference_rest": ("double", "d_difference_rest(x, y, w)"),
     "shared_mean": ("double", "d_shared_mean(x, y, w, v)"),
     "power_of_parts": ("double", "d_power_of_parts(x, y, w, v)"),

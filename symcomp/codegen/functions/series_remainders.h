@@ -207,6 +207,15 @@ INLINE double e_coth_minus_inverse(double x)
     return copysign((double)z, x);
 }
 
+/* (1 + x) log(1 + x) - x = (1 + x) (t - log(1 + t)) for t = 1 / (1 + x) - 1. */
+INLINE double e_log1p_integral(WIDER x)
+{
+    WIDER t = -x / (1 + x);
+    if (W(fabs)(t) < WIDE_NUMBER(0.25))
+        return (double)(-(1 + x) * series_remainder(SERIES_LOG1P, 2, 0, 0, t));
+    return (double)(x == -1 ? 1 : (1 + x) * W(log1p)(x) - x);
+}
+
 /* x log(x / y) - x + y = x (t - log(1 + t)) for t = y / x - 1. */
 INLINE double e_kl_div(WIDER x, WIDER y)
 {

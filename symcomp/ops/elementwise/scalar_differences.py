@@ -188,7 +188,7 @@ known_difference = _row(
     lambda x, y, w, z, g: g, lambda x, y, w, z, g: -g, lambda x, y, w, z, g: None,
 )  # fmt: skip
 defined_difference = _row(
-    "defined_difference", "x y w", "w, or x - y where w is NaN, as a quotient of infinities is.",
+    "defined_difference", "x y w", "w, or x - y where that is known and w is NaN or infinite.",
     _no_derivative, _no_derivative, lambda x, y, w, z, g: g,
 )  # fmt: skip
 

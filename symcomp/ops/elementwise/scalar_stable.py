@@ -56,6 +56,10 @@ kl_div = _row(
     lambda x, y, z, g: g * log_div(x, y), lambda x, y, z, g: g * ((y - x) / y),
 )  # fmt: skip
 
+log1p_integral = _row(
+    "log1p_integral", "x", "(1 + x) log(1 + x) - x, 1 at -1.", lambda x, z, g: g * log1p(x),
+)  # fmt: skip
+
 
 log_of_pow = _row(
     "log_of_pow", "x y", "log(x ** y), where x ** y over- or underflows, too.",
