@@ -41,7 +41,7 @@ class StoredValue:
         instructions for a result, which outlives the call.
     buffers : tuple of int
         The buffers in which it may lie; two for a choice between two values. Empty for a view of an
-        input or constant.
+        input or constant, and for a value that is written over a mutable input.
     source : Source or None
         The user's line that made it.
     """
@@ -145,7 +145,7 @@ class Walk:
         self.peak = max(self.peak, self.now)
         for slot in step.frees:
             self.died[slot] = position
-            for buffer in self.lies_in[slot]:
+            for buffer in self.lies_in.get(slot, ()):  # none for inputs, which are not counted
                 self.users[buffer] -= 1
                 if not self.users[buffer]:
                     self.now -= self.filled[buffer]
