@@ -80,11 +80,21 @@ cdef extern from "calls/moves.h":
         bint sets, in_place
         unsigned int stretching
 
+    ctypedef enum RowsKind:
+        TAKE_FIRST
+        PUT_FIRST
+        PUT_LAST
+
+    ctypedef struct RowsSpec:
+        RowsKind kind
+        int64_t more
+
     int plan_fill(Planner *, const void *)
     int plan_copy(Planner *, const void *)
     int plan_join(Planner *, const void *)
     int plan_reserve(Planner *, const void *)
     int plan_write(Planner *, const void *)
+    int plan_rows(Planner *, const void *)
 
 cdef extern from "calls/indexing.h":
     ctypedef struct PositionsSpec:

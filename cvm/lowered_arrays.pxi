@@ -157,6 +157,18 @@ def written(step, entries, bint sets, stretching, bint in_place):
     return found
 
 
+def rows(step, str which, int64_t more):
+    """Lower the "first" rows of an array, or one that begins ("leading") or ends ("last") with its rows.
+
+    A number among the inputs says how many; the last ones are ``more`` than that.
+    """
+    cdef Lowered found = new_lowered(step, "rows", plan_rows, sizeof(RowsSpec))
+    cdef RowsSpec *spec = <RowsSpec *>found.spec
+    spec.kind = {"first": TAKE_FIRST, "leading": PUT_FIRST, "last": PUT_LAST}[which]
+    spec.more = more
+    return found
+
+
 cdef int fill_positions(Lowered found, entries) except -1:
     """Write an index expression with arrays; the axes of positions are joined where arrays are apart."""
     cdef PositionsSpec *spec = <PositionsSpec *>found.spec

@@ -13,6 +13,7 @@ from symcomp.cvm.machine import Lowered
 from symcomp.rewrite.phases import CANONICALIZE, FULL, Phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.scan.op import Scan
+from symcomp.scan.rows import Continued, FirstRows, LastRows, LeadingRows
 from symcomp.scan.rules import SCAN_RULES
 from symcomp.scan.run import by_fast_run
 from symcomp.vm.bodies import Bodies, Run
@@ -40,6 +41,11 @@ def lowered_scan(step: Instruction) -> Lowered | None:
         step, body, layout.depths, reads, layout.n_carried,
         layout.n_sequences, layout.n_stacked, layout.until, str(op),
     )  # fmt: skip
+
+
+def _lowered_last(step: Instruction) -> Lowered:
+    node: Any = step.node
+    return machine.rows(step, "last", node.op.more)
 
 
 def _bound_loop(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
@@ -76,7 +82,13 @@ LOOPS = Feature(
             Phase("scan", "loops do only what each step needs", _RULES + CANONICALIZE),
         ),
     ),
-    lowerings={(Scan, "cpu"): lowered_scan},
+    lowerings={
+        (Scan, "cpu"): lowered_scan,
+        (FirstRows, "cpu"): lambda step: machine.rows(step, "first", 0),
+        (Continued, "cpu"): lambda step: machine.joined(step, 0, False),
+        (LastRows, "cpu"): _lowered_last,
+        (LeadingRows, "cpu"): lambda step: machine.rows(step, "leading", 0),
+    },
     bodies={
         Scan: Bodies(_bound_loop, True, chosen_rewrites, chosen_inspector, carried_pairs),
         MapRows: Bodies(_bound_rows, copies_results=True),

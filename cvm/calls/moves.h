@@ -58,6 +58,18 @@ static int plan_fill(Planner *p, const void *given)
     return status == DONE ? give_output(p, 0, z) : status;
 }
 
+/* Emit: all elements of a part of these lengths, ``offset`` bytes behind the first element, are 0. */
+static int emit_zeros(Planner *p, const Operand *z, int64_t offset, const int64_t *shape)
+{
+    static const char zero[16];
+    Operand *none = new_constant(p, z->type, z->itemsize, 0, NULL, zero, 16);
+    int64_t steps[MOST_AXES] = {0};
+    if (none == NULL)
+        return no_memory();
+    return emit_move(p, z, offset, z->ndim, shape, z->strides, none, steps,
+                     function_that_sets(z->itemsize), "zeros");
+}
+
 typedef struct {
     int c_order;
 } CopySpec;
@@ -256,6 +268,76 @@ static int plan_write(Planner *p, const void *given)
     status = emit_move(p, part, 0, part->ndim, part->shape, part->strides, from, steps,
                        writer_of(z, spec->sets), spec->sets ? "set part" : "add to part");
     return status == DONE ? give_output(p, 0, z) : status;
+}
+
+/* ---- rows, as many as a number says */
+
+/* The first rows of an array; an array that begins, or ends, with the rows of one, the others being 0. */
+typedef enum { TAKE_FIRST, PUT_FIRST, PUT_LAST } RowsKind;
+
+typedef struct {
+    RowsKind kind;
+    int64_t more;           /* PUT_LAST: how many rows more than the number says */
+} RowsSpec;
+
+/* Emit: z has the rows of x from ``from`` on after ``before`` others, and zeros elsewhere. */
+static int emit_rows(Planner *p, const Operand *z, int64_t before, const Operand *x, int64_t from)
+{
+    const int64_t rows = x->shape[0] - from, after = z->shape[0] - before - rows;
+    int64_t shape[MOST_AXES];
+    Operand *part;
+    int status = DONE;
+    memcpy(shape, x->shape, (size_t)x->ndim * sizeof(int64_t));
+    shape[0] = rows;
+    part = new_view(p, x, from * x->strides[0], x->ndim, shape, x->strides);
+    if (part == NULL)
+        return no_memory();
+    if (rows > 0)
+        status = emit_move(p, z, before * z->strides[0], z->ndim, shape, z->strides, part,
+                           part->strides, function_that_sets(z->itemsize), "rows");
+    shape[0] = before;
+    if (status == DONE && before > 0)
+        status = emit_zeros(p, z, 0, shape);
+    shape[0] = after;
+    if (status == DONE && after > 0)
+        status = emit_zeros(p, z, (before + rows) * z->strides[0], shape);
+    return status;
+}
+
+static int plan_rows(Planner *p, const void *given)
+{
+    const RowsSpec *spec = (const RowsSpec *)given;
+    const int is_last = spec->kind == PUT_LAST;
+    const Operand *x = input_of(p, is_last);
+    int64_t shape[MOST_AXES], n, from = 0;
+    Operand *z;
+    int status;
+    if (!is_plain(x) || x->ndim < 1)
+        return DECLINED;
+    status = guarded_number(p, input_of(p, !is_last), &n);
+    if (status != DONE)
+        return status;
+    memcpy(shape, x->shape, (size_t)x->ndim * sizeof(int64_t));
+    shape[0] = n + spec->more > 0 ? n + spec->more : 0;
+    if (spec->kind == TAKE_FIRST) {
+        if (n < 0 || n > x->shape[0])
+            return DECLINED;
+        z = new_view(p, x, 0, x->ndim, shape, x->strides);
+        return z == NULL ? no_memory() : give_output(p, 0, z);
+    }
+    if (is_last && x->shape[0] > shape[0])
+        from = x->shape[0] - shape[0];
+    else if (n < 0 || x->shape[0] > shape[0])
+        return DECLINED;
+    z = new_output(p, 0, x->type, x->itemsize, x->ndim, shape);
+    if (z == NULL)
+        return no_memory();
+    if (z->size > 0) {
+        status = emit_rows(p, z, is_last ? shape[0] - (x->shape[0] - from) : 0, x, from);
+        if (status != DONE)
+            return status;
+    }
+    return give_output(p, 0, z);
 }
 
 #endif

@@ -216,18 +216,6 @@ static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix
     return DONE;
 }
 
-/* Emit: all elements are 0. */
-static int emit_zeros(Planner *p, const Operand *z)
-{
-    static const char zero[16];
-    Operand *none = new_constant(p, z->type, z->itemsize, 0, NULL, zero, 16);
-    int64_t steps[MOST_AXES] = {0};
-    if (none == NULL)
-        return no_memory();
-    return emit_move(p, z, 0, z->ndim, z->shape, z->strides, none, steps,
-                     function_that_sets(z->itemsize), "zeros");
-}
-
 /* Whether an input is a number of the type of the product. */
 static int is_factor(const Operand *x, int type)
 {
@@ -281,7 +269,7 @@ static int plan_product(Planner *p, const void *given)
     if (left.columns == 0) {
         if (c != NULL)
             return DECLINED;
-        status = emit_zeros(p, z);
+        status = emit_zeros(p, z, 0, z->shape);
         return status == DONE ? give_output(p, 0, z) : status;
     }
     wide = type == spec->type ? z : new_scratch(p, type, 4, z->ndim, z->shape);
@@ -368,7 +356,7 @@ static int plan_chain(Planner *p, const void *given)
             return no_memory();
         values[n + i] = z;
         status = z->size == 0             ? DONE
-                 : left.columns == 0 ? emit_zeros(p, z)
+                 : left.columns == 0 ? emit_zeros(p, z, 0, z->shape)
                                      : emit_product(p, &left, &right, &x, &y, type, z, NULL, NULL,
                                                     NULL, spec->threads);
         if (status != DONE)

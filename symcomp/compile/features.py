@@ -45,7 +45,7 @@ device_sparse = lazy_module("symcomp.compile.device_sparse")
 hoisted_copies = lazy_module("symcomp.compile.hoisted_copies")
 
 _registered: list[Feature] = []
-_MODULES_OF_LOOPS = frozenset(["symcomp.scan.op", "symcomp.autodiff.maprows"])
+_MODULES_OF_LOOPS = frozenset(["symcomp.scan.op", "symcomp.scan.rows", "symcomp.autodiff.maprows"])
 
 
 def register_feature(feature: Feature) -> None:
