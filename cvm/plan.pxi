@@ -82,12 +82,6 @@ cdef extern from "plan/plan.h":
     ctypedef struct Mark:
         int position, n_storages, n_calls, n_bindings
 
-    ctypedef struct Exit:
-        int call
-        int n
-        int64_t *outcome
-        Segment *to
-
     ctypedef struct Binding:
         int slot
         Operand *operand
@@ -110,7 +104,9 @@ cdef extern from "plan/plan.h":
         Call *calls
         Storage **storages
         Mark *marks
-        Exit *exits
+        Segment **exits
+        int guard, n_outcome
+        int64_t *outcome
         bint is_ready
         int64_t arena_bytes
         int64_t runs, failed_guards
@@ -184,7 +180,7 @@ cdef extern from "plan/trees.h":
     int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
     void reserve_for_plan(Tree *)
     void pool_free(Pool *)
-    void orphan_segment(Segment *)
+    void drop_segments(Tree *)
     void release_segment(Segment *)
     void drop_memory_of(Segment *)
     int64_t allocated_bytes(Segment *) except -1

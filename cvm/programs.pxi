@@ -178,9 +178,7 @@ cdef class NativeMachine:
         reserve_for_plan(&self.tree)
 
     def __dealloc__(self):
-        cdef int i
-        for i in range(self.tree.n_roots):
-            orphan_segment(self.tree.roots[i])
+        drop_segments(&self.tree)
         free_counts(self.tree.counts, &self.code)
         pool_free(&self.tree.reserved)
 
@@ -335,6 +333,7 @@ def make_all_sections(bint wanted):
 cdef str segment_text(Segment *s, str name):
     cdef int i, k
     cdef const Call *call
+    cdef Segment *side
     if not s.is_ready and not make_ready(s):
         raise MemoryError()
     cdef list lines = [f"{name}: {s.n_calls} calls, arena of {s.arena_bytes} bytes, {s.runs} runs"]
@@ -352,8 +351,9 @@ cdef str segment_text(Segment *s, str name):
         made = ", ".join(operands[call.n_reads :])
         lines.append(f"  {i:3d}  {call.name.decode()}({read})" + (f" -> {made}" if made else ""))
     for i in range(s.n_exits):
-        outcome = [s.exits[i].outcome[k] for k in range(s.exits[i].n)]
-        lines.append(segment_text(s.exits[i].to, f"after call {s.exits[i].call}, outcome {outcome}"))
+        side = s.exits[i]
+        outcome = [side.outcome[k] for k in range(side.n_outcome)]
+        lines.append(segment_text(side, f"after call {side.guard}, outcome {outcome}"))
     for i in range(s.n_nested):
         lines.append(segment_text(s.nested[i], f"{name}, nested {i}"))
     return "\n".join(lines)

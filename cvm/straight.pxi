@@ -129,7 +129,7 @@ cdef int add_straight_positions(Segment *s, set found) except -1:
             for k in range(x.first, x.end):
                 found.add(s.calls[k].position)
     for i in range(s.n_exits):
-        add_straight_positions(s.exits[i].to, found)
+        add_straight_positions(s.exits[i], found)
     return 0
 
 

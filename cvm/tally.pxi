@@ -229,7 +229,7 @@ cdef int add_segment(Segment *s, Code *code, list runs, list python, list varian
     finally:
         PyMem_Free(of_slot)
     for i in range(s.n_exits):
-        add_segment(s.exits[i].to, code, runs, python, variants)
+        add_segment(s.exits[i], code, runs, python, variants)
     return 0
 
 

@@ -183,18 +183,43 @@ static inline void end_nested(Tree *tree, Segment *s, Frame *frame)
     straighten_if_hot(s, frame->runner);
 }
 
+/* A run comes to a guard: until it ends, the segments after guards that it finds are not freed. */
+static int enter_sides(Tree *tree)
+{
+    const int epoch = __atomic_load_n(&tree->epoch, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&tree->active[epoch], 1, __ATOMIC_SEQ_CST);
+    return epoch;
+}
+
+/* The run has ended; the GIL is as before after it, or taken. */
+static void leave_sides(Tree *tree, int epoch, Runner *runner)
+{
+    const int was_released = runner->released != NULL;
+    __atomic_fetch_sub(&tree->active[epoch], 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&tree->retired, __ATOMIC_RELAXED) == NULL &&
+        __atomic_load_n(&tree->expiring, __ATOMIC_RELAXED) == NULL)
+        return;
+    take_gil(runner);
+    free_retired(tree);
+    if (was_released && !PyErr_Occurred())
+        give_up_gil(runner);
+}
+
 /* Continue a run whose calls have stopped at one that was not DONE. */
 static __attribute__((noinline)) int continue_nested(Tree *tree, Segment *s, Frame *frame,
                                                      const Result *expected, int status, int stopped)
 {
     Frame *const root = frame;
+    Runner *const runner = frame->runner;
+    const int epoch = enter_sides(tree);
     while (status == OTHER) {
         Segment *side = exit_of(s, stopped, frame);
         Frame *inner;
         if (side == NULL || !same_results(expected, side->results, tree->code->n_outputs))
             break;
         s->failed_guards++;
-        straighten_if_hot(s, frame->runner);
+        __atomic_store_n(&side->last_used, __atomic_load_n(&tree->clock, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+        straighten_if_hot(s, runner);
         inner = enter_side(side, frame);
         if (inner == NULL) {
             status = RAISED;
@@ -208,7 +233,7 @@ static __attribute__((noinline)) int continue_nested(Tree *tree, Segment *s, Fra
     if (status == DONE) {
         end_nested(tree, s, frame);
     } else {
-        take_gil(frame->runner);
+        take_gil(runner);
         count_part(s, stopped, tree->counts, status == RAISED);
         if (status == RAISED)
             blame_call(s, stopped, frame);
@@ -220,6 +245,7 @@ static __attribute__((noinline)) int continue_nested(Tree *tree, Segment *s, Fra
         leave_nested(frame);
         frame = outer;
     }
+    leave_sides(tree, epoch, runner);
     return status;
 }
 

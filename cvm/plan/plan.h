@@ -161,12 +161,6 @@ typedef struct {
 } ResultPlace;
 
 typedef struct {
-    int call, n;
-    int64_t *outcome;
-    Segment *to;
-} Exit;
-
-typedef struct {
     int type, itemsize, ndim;   /* type -1: no array */
     int flags;                  /* BEHAVED, and WRITEABLE where the program writes into it */
     const int64_t *shape, *strides;
@@ -178,13 +172,15 @@ struct Segment {
     const Code *code;
     Layout *layouts;            /* of the inputs, if it begins with the program */
     int first_call;             /* of the parent's calls: the number that has run before */
+    int guard, n_outcome;       /* the call of the parent that it follows, and the outcome found there */
+    int64_t *outcome;
     int n_storages, n_calls, n_marks, n_bindings, n_exits, exit_capacity;
     int first_own_storage, first_own_mark;
     Storage **storages;
     Call *calls;
     Mark *marks;
     Binding *bindings;
-    Exit *exits;
+    Segment **exits;            /* the segments that follow its guards */
     Result *results;
     int *made, n_made;          /* storages whose arrays are made when a run begins */
     ResultPlace *result_places; /* nested: the storages that lie where the caller wants results */
@@ -205,6 +201,8 @@ struct Segment {
     int64_t hot_after;          /* the runs after which they are asked for */
     int references;             /* of calls in segments that are kept or planned: it is nested */
     int is_orphan;              /* whether its program is gone: the last reference frees it */
+    int is_retired;             /* whether no run enters it any more */
+    Segment *next_retired;
     Segment **nested;           /* segments that its own calls run */
     int n_nested;
     Frame *idle;                /* a frame that is used again */

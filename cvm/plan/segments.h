@@ -31,7 +31,7 @@ static void free_segment(Segment *s)
     if (s == NULL)
         return;
     for (i = 0; i < s->n_exits; i++)
-        free_segment(s->exits[i].to);
+        free_segment(s->exits[i]);
     for (i = 0; i < s->n_nested; i++)
         release_segment(s->nested[i]);
     drop_frame_memory(s->idle);
@@ -363,11 +363,12 @@ static Segment *exit_of(const Segment *s, int call, const Frame *frame)
 {
     int i;
     const int n = __atomic_load_n(&s->n_exits, __ATOMIC_ACQUIRE);
+    Segment **exits = __atomic_load_n(&s->exits, __ATOMIC_ACQUIRE);
     for (i = 0; i < n; i++) {
-        const Exit *e = &s->exits[i];
-        if (e->call == call && e->n == frame->n_outcome &&
-            memcmp(e->outcome, frame->outcome, (size_t)e->n * sizeof(int64_t)) == 0)
-            return e->to;
+        Segment *to = __atomic_load_n(&exits[i], __ATOMIC_ACQUIRE);
+        if (to->guard == call && to->n_outcome == frame->n_outcome &&
+            memcmp(to->outcome, frame->outcome, (size_t)to->n_outcome * sizeof(int64_t)) == 0)
+            return to;
     }
     return NULL;
 }

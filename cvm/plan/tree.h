@@ -15,9 +15,12 @@ typedef struct Tree {
     const Code *code;
     Segment *roots[MOST_ROOTS];         /* the latest first */
     uint64_t keys[MOST_ROOTS];          /* of their layouts; that of the first is not set */
-    Segment *retired;       /* forgotten, but maybe still run; linked by their parents */
+    Segment *retired;       /* forgotten, but maybe still run */
+    Segment *expiring;      /* forgotten in the epoch before: runs that began in this one are not in them */
+    int epoch;              /* 0 or 1 */
+    int active[2];          /* runs under way, by the epoch in which they began; of nested programs those alone
+                               that are in segments after guards */
     int n_roots, n_segments, most_segments;
-    int active;             /* runs under way */
     int keeps_all;          /* every value is looked at after a run: no segment is kept */
     int64_t clock;          /* runs so far */
     int64_t planned;        /* of these, runs in which something was planned */

@@ -75,51 +75,95 @@ static Segment *root_for(Tree *tree, const Given *given)
     return NULL;
 }
 
-static int count_segments(const Segment *s)
+static void free_chain(Segment *s)
 {
-    int i, n = 1;
-    for (i = 0; i < s->n_exits; i++)
-        n += count_segments(s->exits[i].to);
-    return n;
-}
-
-static void free_retired(Tree *tree)
-{
-    Segment *s = tree->retired;
-    if (tree->active)
-        return;
-    tree->retired = NULL;
     while (s != NULL) {
-        Segment *next = s->parent;
+        Segment *next = s->next_retired;
         free_segment(s);
         s = next;
     }
 }
 
-/* Forget the beginning that was not used for longest, with all that follows it; 0 if calls refer to
-   all. Segments of nested programs are run by calls that refer to them only. */
-static int retire_oldest(Tree *tree)
+/* The program is gone, and no run of it is under way. */
+static void drop_segments(Tree *tree)
 {
-    int i, oldest = -1;
-    Segment *s;
+    int i;
     for (i = 0; i < tree->n_roots; i++)
-        if (tree->roots[i]->references == 0 &&
-            (oldest < 0 || tree->roots[i]->last_used < tree->roots[oldest]->last_used))
-            oldest = i;
-    if (oldest < 0)
-        return 0;
-    s = tree->roots[oldest];
-    tree->n_segments -= count_segments(s);
-    tree->n_roots--;
-    tree->keys[oldest] = tree->keys[tree->n_roots];
-    tree->roots[oldest] = tree->roots[tree->n_roots];
-    tree->roots[tree->n_roots] = NULL;
-    if (tree->active == 0) {
-        free_segment(s);
-        return 1;
+        orphan_segment(tree->roots[i]);
+    free_chain(tree->retired);
+    free_chain(tree->expiring);
+}
+
+/* Free the segments that no run is in: those retired before this epoch, once the runs that began before it have
+   ended; then the next epoch begins. With the GIL. */
+static void free_retired(Tree *tree)
+{
+    while ((tree->retired != NULL || tree->expiring != NULL) &&
+           __atomic_load_n(&tree->active[!tree->epoch], __ATOMIC_SEQ_CST) == 0) {
+        Segment *found = tree->expiring;
+        tree->expiring = tree->retired;
+        tree->retired = NULL;
+        __atomic_store_n(&tree->epoch, !tree->epoch, __ATOMIC_SEQ_CST);
+        free_chain(found);
     }
-    s->parent = tree->retired;
+}
+
+/* The segment that was not used for longest, of ``found`` and the ends of the tree that begins with ``s``;
+   NULL: there is none. Segments that calls refer to are kept, and ``spared``. */
+static Segment *oldest_end(Segment *s, const Segment *spared, Segment *found)
+{
+    int i;
+    for (i = 0; i < s->n_exits; i++)
+        found = oldest_end(s->exits[i], spared, found);
+    if (s->n_exits > 0 || s->references > 0 || s == spared)
+        return found;
+    return found == NULL || s->last_used < found->last_used ? s : found;
+}
+
+/* Let no further run enter a root. */
+static void unlink_root(Tree *tree, const Segment *s)
+{
+    int i = 0;
+    while (tree->roots[i] != s)
+        i++;
+    tree->n_roots--;
+    tree->keys[i] = tree->keys[tree->n_roots];
+    tree->roots[i] = tree->roots[tree->n_roots];
+    tree->roots[tree->n_roots] = NULL;
+}
+
+/* Let no further run enter a segment after a guard. Runs that look for their exit meanwhile may see it, or the
+   last one twice. */
+static void unlink_exit(Segment *from, const Segment *s)
+{
+    const int last = from->n_exits - 1;
+    int i = 0;
+    while (from->exits[i] != s)
+        i++;
+    __atomic_store_n(&from->exits[i], from->exits[last], __ATOMIC_SEQ_CST);
+    __atomic_store_n(&from->n_exits, last, __ATOMIC_SEQ_CST);
+}
+
+/* Forget the segment that was not used for longest, but none that others follow, or that ``spared`` is; of roots
+   that calls refer to, only if ``of_all``. 0: there is none. */
+static int retire_oldest(Tree *tree, Segment *spared, int of_all)
+{
+    Segment *s = NULL;
+    int i;
+    for (i = 0; i < tree->n_roots; i++)
+        if (of_all || tree->roots[i]->references == 0)
+            s = oldest_end(tree->roots[i], spared, s);
+    if (s == NULL)
+        return 0;
+    if (s->parent == NULL)
+        unlink_root(tree, s);
+    else
+        unlink_exit(s->parent, s);
+    s->is_retired = 1;
+    s->next_retired = tree->retired;
     tree->retired = s;
+    tree->n_segments--;
+    free_retired(tree);
     return 1;
 }
 
@@ -180,9 +224,12 @@ static void move_roots_on(Tree *tree)
 static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
 {
     Segment *s;
-    while (tree->n_segments >= tree->most_segments || tree->n_roots == MOST_ROOTS)
-        if (!retire_oldest(tree)) {
-            if (tree->most_segments == 0 || tree->n_roots == MOST_ROOTS)
+    while (tree->n_roots == MOST_ROOTS)
+        if (!retire_oldest(tree, NULL, 0))
+            return NULL;
+    while (tree->n_segments >= tree->most_segments)
+        if (!retire_oldest(tree, NULL, 1)) {
+            if (tree->most_segments == 0)
                 return NULL;
             break;
         }
@@ -200,41 +247,43 @@ static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
     return s;
 }
 
-/* Add an exit to a segment that others may be running: they see all of it or nothing. */
-static int add_exit(Segment *from, int call, int n, const int64_t *outcome, Segment *to)
+/* Add an exit to a segment that others may be running: they see all of it or nothing. 0: there is no memory. */
+static int add_exit(Segment *from, Segment *to)
 {
-    Exit *e;
-    if (from->n_exits == from->exit_capacity) {
-        const int wanted = from->exit_capacity ? 2 * from->exit_capacity : 2;
-        Exit *larger = (Exit *)pool_new(&from->pool, (size_t)wanted * sizeof(Exit));
+    const int n = from->n_exits;
+    if (n == from->exit_capacity) {
+        const int wanted = n ? 2 * n : 2;
+        Segment **larger = (Segment **)pool_new(&from->pool, (size_t)wanted * sizeof(Segment *));
         if (larger == NULL)
             return 0;
-        if (from->n_exits)
-            memcpy(larger, from->exits, (size_t)from->n_exits * sizeof(Exit));
+        if (n)
+            memcpy(larger, from->exits, (size_t)n * sizeof(Segment *));
         __atomic_store_n(&from->exits, larger, __ATOMIC_RELEASE);
         from->exit_capacity = wanted;
     }
-    e = &from->exits[from->n_exits];
-    e->call = call;
-    e->n = n;
-    e->outcome = (int64_t *)pool_copy(&from->pool, outcome, (size_t)n * sizeof(int64_t));
-    if (e->outcome == NULL)
-        return 0;
-    e->to = to;
-    __atomic_store_n(&from->n_exits, from->n_exits + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&from->exits[n], to, __ATOMIC_RELEASE);
+    __atomic_store_n(&from->n_exits, n + 1, __ATOMIC_RELEASE);
     return 1;
 }
 
+/* Keep the plan that follows an outcome of a guard, if there is room for it. */
 static int keep_side(Tree *tree, Planner *p, Segment *from, int call, int n,
                      const int64_t *outcome, Segment **kept)
 {
     Segment *s;
-    if (tree->n_segments >= tree->most_segments)
+    if (from->is_retired)
         return DONE;
+    while (tree->n_segments >= tree->most_segments)
+        if (!retire_oldest(tree, from, 1))
+            return DONE;
     s = publish(p);
     if (s == NULL)
         return RAISED;
-    if (!add_exit(from, call, n, outcome, s)) {
+    s->guard = call;
+    s->n_outcome = n;
+    s->outcome = (int64_t *)pool_copy(&s->pool, outcome, (size_t)n * sizeof(int64_t));
+    s->last_used = tree->clock;
+    if (s->outcome == NULL || !add_exit(from, s)) {
         discard(p, s);
         return RAISED;
     }
@@ -253,7 +302,7 @@ static void drop_memory_of(Segment *s)
     for (i = 0; s->recycled != NULL && i < 2 * s->n_storages; i++)
         Py_CLEAR(s->recycled[i]);
     for (i = 0; i < s->n_exits; i++)
-        drop_memory_of(s->exits[i].to);
+        drop_memory_of(s->exits[i]);
 }
 
 /* ---- inputs that others might drop meanwhile */
@@ -376,6 +425,7 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
             break;
         s->failed_guards++;
         take_gil(runner);
+        side->last_used = tree->clock;
         hold_inputs(runner, given, n);
         straighten_if_hot(s, runner);
         straighten_if_hot(side, runner);
@@ -415,8 +465,9 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
 static int run_tree(Tree *tree, const Given *given, Runner *runner, PyObject **results)
 {
     Segment *s = root_for(tree, given);
+    const int epoch = tree->epoch;
     int status;
-    tree->active++;
+    tree->active[epoch]++;
     tree->clock++;
     if (s != NULL) {
         s->last_used = tree->clock;
@@ -429,9 +480,8 @@ static int run_tree(Tree *tree, const Given *given, Runner *runner, PyObject **r
             status = plan_run(tree, given, runner, results);
     }
     let_go(runner, given, tree->code->n_inputs);
-    tree->active--;
-    if (tree->retired != NULL)
-        free_retired(tree);
+    tree->active[epoch]--;
+    free_retired(tree);
     return status;
 }
 
