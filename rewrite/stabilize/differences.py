@@ -377,9 +377,26 @@ def _by_squares(p: Side, q: Side) -> Any:
     return call("by_squares", p.value, q.value, difference)
 
 
+@rule(*SUMS, needs_in_view=["sqrt"], why="sqrt(x) - k = (x - k^2) / (sqrt(x) + k)")
+def root_less_number(node: Apply, graph: Any) -> Any:
+    """c sqrt(x) - c k -> c sqrt_difference(x, k^2) for numbers k whose square is exact"""
+    s = as_sum(node.outputs[0])
+    if s.single is None or not s.constant:
+        return None
+    root, c = s.single
+    x, k = argument(root, "sqrt"), -s.constant / c
+    if x is None or k <= 0 or float(np.float32(k)) != k:
+        return None
+    # The roots of 1 + x and 1 - x^2 have rules of their own.
+    if as_sum(x).constant or elementwise(x, "square_difference"):
+        return None
+    return scaled(c, call("sqrt_difference", x, k * k))
+
+
 DIFFERENCE_RULES = RuleSet(
     [
         sigmoid_difference, one_minus_sech, secant_minus_one, arcsin_of_root,
         arctan_difference, logs_of_one_plus, log_difference, root_difference,
+        root_less_number,
     ]
 )  # fmt: skip

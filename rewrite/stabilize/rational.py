@@ -137,15 +137,16 @@ def rational_difference(node: Apply, graph: Any) -> Any:
 
 
 def _with_sides(out: Any, found: Any, fractions: list[Fraction], by_terms: bool) -> Any:
-    """Return a sum that is known as a quotient: as written where that is NaN, if its terms are
-    simple; of two terms, perhaps differentiated term by term.
+    """Return a sum that is known as a quotient: as written where that is NaN or infinite, if its
+    terms are simple or have stretched powers; of two terms, perhaps differentiated term by term.
     """
     if not isinstance(found, Variable):
         return found
     s = as_sum(out)
     (one, c), *others = s.pairs()
     sides = scaled(c, one), sum_of(-s.constant, [(t, -k) for t, k in others], out)
-    if _are_simple(fractions) and any(e > 0 for e in as_product(found).factors.values()):
+    aside = _are_simple(fractions) or _are_stretched(fractions)
+    if aside and any(e > 0 for e in as_product(found).factors.values()):
         found = call("defined_difference", *sides, found)
     by_terms = len(fractions) == 2 and (by_terms or _are_apart(*fractions))
     return call("known_difference", *sides, found) if by_terms else found
@@ -159,6 +160,15 @@ def _are_simple(fractions: list[Fraction]) -> bool:
         return False
     powers = {power for f in fractions for power in f.below.items()}
     return len(powers) == len(dict(powers))
+
+
+def _are_stretched(fractions: list[Fraction]) -> bool:
+    """Tell whether there are higher powers below, and some factors are stretched, so that products
+    of all are not kept in range.
+    """
+    factors = [g for f in fractions for g in (*f.above, *f.below)]
+    powers = max(k for f in fractions for k in (*f.below.values(), 0))
+    return powers > 1 and len({g.type.broadcastable for g in factors}) > 1
 
 
 def _are_apart(one: Fraction, other: Fraction) -> bool:

@@ -18,7 +18,18 @@ from symcomp.ops.elementwise.series_remainder import (
 )
 from symcomp.rewrite.pattern import f, variables, view_rule
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
-from symcomp.rewrite.views import SUMS, Sum, argument, as_product, as_sum, call, scaled, sum_of
+from symcomp.rewrite.views import (
+    SUMS,
+    Product,
+    Sum,
+    argument,
+    as_product,
+    as_sum,
+    call,
+    number,
+    scaled,
+    sum_of,
+)
 
 (x,) = variables("x")
 # Rows by the function of series_remainder, the terms that it lacks, the power that divides it, and
@@ -196,6 +207,48 @@ def log1p_integral(node: Apply, graph: Any) -> Any:
     return None
 
 
+@rule(
+    *SUMS, needs_in_view=["one_plus_log", "one_plus_log1p", "own_ratio", "mul"],
+    why="the logarithm is small where its argument is near 1",
+)  # fmt: skip
+def slope_of_xlogx(node: Apply, graph: Any) -> Any:
+    """y (1 + log(x)) - y -> y log(x) + (y - y), NaN for infinite y;   likewise 1 + log1p(x), and
+    log(x) + x / x - 1
+    """
+    (out,) = node.outputs
+    s = as_sum(out)
+    for term, c in s.pairs():
+        p = as_product(term)
+        for slope, x in p.found(1, "one_plus_log", "one_plus_log1p", "own_ratio"):
+            y = p.without(slope)
+            name = slope.owner.op.scalar.name
+            less = slope - slope if name == "own_ratio" else call(name.removeprefix("one_plus_"), x)
+            if not y.factors and s.constant == -c * y.coefficient:
+                found = s.plus(Sum(-s.constant, {term: -c, less: c * y.coefficient}))
+                return sum_of(0.0, found.pairs(), out)
+            factors, k = _without_fills(y)
+            for other, d in s.pairs():
+                if _without_fills(as_product(other)) == (factors, -c * k / d) and factors:
+                    found = y.times(less) + (other - other)
+                    rest = s.plus(Sum(0.0, {term: -c, other: -d, found: c}))
+                    return sum_of(rest.constant, rest.pairs(), out)
+    return None
+
+
+def _without_fills(p: Product) -> tuple[dict[Any, float], float]:
+    """Return the factors without numbers that are broadcast to a shape, and the coefficient with
+    them.
+    """
+    factors, c = dict(p.factors), p.coefficient
+    for factor, e in p.factors.items():
+        filled = elementwise(factor, "second")
+        value = None if filled is None else number(filled.inputs[1])
+        if value and e == 1:
+            c *= value
+            del factors[factor]
+    return factors, c
+
+
 REMAINDER_RULES = RuleSet(
-    [series_remainder_of_sum, squares_near_0, exp_minus_cos, kl_div, log1p_integral]
+    [series_remainder_of_sum, squares_near_0, exp_minus_cos, kl_div, log1p_integral, slope_of_xlogx]
 )

@@ -82,6 +82,9 @@ ELEMENTWISE = {
     "(x + y)**2 / (x**2 + y**2)": ([*PAIRS, (1.0000001, -1.0)], 4),
     "(1 - x)**2 / (1 + x**2)": (REAL, 4),
     "(1 + x) * log(1 + x) - x": ([*POSITIVE, -1e-200, -1e-9, -0.3, -0.9999], 4),
+    "1 - sqrt(1 - x**2)": (BELOW_1, 4),
+    "sqrt(x) - 1": ([*POSITIVE, 0.9999999, 1 - 1e-15], 4),
+    "(3 - sqrt(x))**2": ([*POSITIVE, 9.0000001], 4),
     "x * log(x) - x + 1": ([*POSITIVE, 0.9999999], 4),
     "1 / x**2 - 1 / (x + 1)**2": (POSITIVE, 6),
     "x**3 / (2 + x**3)": (POSITIVE, 4),
@@ -371,3 +374,29 @@ def test_logarithms_of_ratios_of_negative_numbers():
     with np.errstate(all="ignore"):
         for got, ratio in zip(f(a, b), (a / (a + b), (a + b) / a), strict=True):
             np.testing.assert_allclose(got, np.log(ratio), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "text", ["x * log(x) - x", "x * log(x / y) - x", "(1 - x) * log(1 - x) + x"]
+)
+def test_slopes_of_entropies_near_their_roots(text):
+    """The derivative by x, a logarithm, has all its digits, for any gradient that comes in."""
+    x, y, g = T.dvectors("xyg")
+    z = written(text, T, x=x, y=y)
+    slopes = [symcomp.grad((g * z).sum(), x), symcomp.grad(z.sum(), x)]
+    f = symcomp.function([x, y, g], slopes, on_unused_input="ignore")
+    mirrored = "1 - x" in text
+    a = np.array([1e-9, 1e-200, 0.3] if mirrored else [1.0000001, 0.99999, 1e-9])
+    wide = -np.log1p(-a) if mirrored else np.log(a.astype("longdouble"))
+    weights = np.array([2.0, -3.0, 0.7])
+    for got, factor in zip(f(a, np.ones(3), weights), (weights, 1), strict=True):
+        np.testing.assert_allclose(got, (wide * factor).astype(float), rtol=1e-15)
+
+
+def test_gradient_of_a_quotient_of_means_of_large_numbers():
+    """Products with the square of the mean leave the range; the terms of the gradient do not."""
+    x = T.dvector("x")
+    f = symcomp.function([x], symcomp.grad(T.exp(T.mean(T.log(x))) / T.mean(x), x))
+    numbers = np.array([1.1, 1.3, 0.7, 0.19])
+    for scale in (1e-200, 1.0, 1e200):
+        np.testing.assert_allclose(f(scale * numbers) * scale, f(numbers), rtol=1e-13)
