@@ -157,10 +157,24 @@ def shares(node: Apply, graph: Any) -> Any:
         for g, k in rest.factors.items():
             mean = _shared(g, exponents, e) if k > 0 and float(k).is_integer() else None
             if mean is not None:
-                powers = {**rest.without(g).factors, g: k - 1, below: e - math.copysign(1, e)}
-                left = {x: n for x, n in powers.items() if n}
-                return Product(rest.coefficient, left).times(mean)
+                n = min(k, -e) if e < 0 else 1.0
+                left = e + math.copysign(n, -e)
+                share, c = _number_share(exponents, below) if left < 0 else (None, 1.0)
+                factors = {**rest.factors, g: k - n, mean: n}
+                factors |= {below: left} if share is None else {share: -left}
+                powers = {x: m for x, m in factors.items() if m}
+                return Product(rest.coefficient * c**left, powers).times()
     return None
+
+
+def _number_share(exponents: list[Exponential], below: Any) -> tuple[Any, float]:
+    """Return the share s that a number c among the exponentials has of the sum ``below``, and the
+    number, so that 1 / below = s / c; (None, 1) if there is no number.
+    """
+    place = next((i for i, (x, _) in enumerate(exponents) if x is None), None)
+    if place is None or below.dtype != "float64":
+        return None, 1.0
+    return _share(exponents, place), exponents[place][1]
 
 
 def _exponents(f: Any, e: float) -> list[Exponential] | None:
@@ -235,15 +249,18 @@ def _share(exponents: list[Exponential], place: int) -> Any:
 
 
 def _two(exponents: list[Exponential], place: int, like: Any) -> tuple[Any, Any]:
-    """Return (x, y) such that the share of one exponential is exp(x) / (exp(x) + exp(y))."""
+    """Return (x, y) such that the share of one exponential is exp(x) / (exp(x) + exp(y)). A number
+    is shifted in place of the exponents, which are not rounded then.
+    """
     x, k = exponents[place]
-    rest = [_shifted(y, m / k) for i, (y, m) in enumerate(exponents) if i != place]
+    unit = k if x is not None else next(m for y, m in exponents if y is not None)
+    rest = [_shifted(y, m / unit) for i, (y, m) in enumerate(exponents) if i != place]
     # A number comes last, so that the first operand has the dtype of the result.
     others = sorted(rest, key=lambda y: not isinstance(y, Variable))
     total = others[0]
     for y in others[1:]:
         total = call("logaddexp", total, y)
-    return _shifted(x, 1.0), total
+    return _shifted(x, k / unit), total
 
 
 def _shifted(x: Any, c: float) -> Any:

@@ -181,6 +181,8 @@ ELEMENTWISE |= {
     "1 - exp(-exp(x))": ([-710.1, -36.7, -0.7, 1e-9, 2.9, 6.3], 4),
     "sqrt(1 + exp(x))": ([-800.0, -3.3, 1e-9, 40.1, 710.1, 1400.3], 4),
     "(exp(x) + exp(y))**-0.5": ([*LOGITS, (1400.3, 1399.1)], 4),
+    "exp(x) / (2 + exp(x))**2": ([-700.0, -40.1, -1e-9, 0.3, 3.3, 40.1, 690.3, 700.7], 4),
+    "exp(x)**2 / (1 + 2 * exp(x))**3": ([-300.3, -1.7, 0.3, 3.3, 40.1, 690.3], 8),
     "exp(y / exp(x) + x)": ([(-2.9, -21.3), (0.3, 36.7), (-1e-9, -650.3)], 6),
 }
 ROWS = [
@@ -400,3 +402,16 @@ def test_gradient_of_a_quotient_of_means_of_large_numbers():
     numbers = np.array([1.1, 1.3, 0.7, 0.19])
     for scale in (1e-200, 1.0, 1e200):
         np.testing.assert_allclose(f(scale * numbers) * scale, f(numbers), rtol=1e-13)
+
+
+def test_second_derivative_of_a_share_of_large_exponentials():
+    """The exponentials leave the range in products, the shares of their sum do not."""
+    x = T.dvector("x")
+    z = T.exp(x) / (2 + T.exp(x)) ** 2
+    slope = symcomp.grad(z.sum(), x)
+    f = symcomp.function([x], symcomp.grad(slope.sum(), x))
+    with mp.workdps(50):
+        for point in (-690.3, -3.3, 0.3, 300.1, 690.3, 700.7, 720.0):
+            t = mp.exp(point) / 2
+            true = t * (1 - 4 * t + t * t) / (2 * (1 + t) ** 4)
+            np.testing.assert_allclose(f([point]), float(true), rtol=1e-14, atol=1e-310)
