@@ -33,7 +33,7 @@ cdef extern from "plan/counts.h":
     ctypedef struct Counts:
         Sampler sampler
         EventLog log
-        int64_t runs, in_python_runs
+        int64_t runs, in_python_runs, planned_in_python
         int64_t *planned
         int64_t *planned_python
         SeenShapes **seen
@@ -138,9 +138,9 @@ cdef class NativeTally:
 
     @property
     def without_python(self):
-        """The number of runs of kept plans without calls of Python."""
+        """The number of runs without calls of Python, those that made plans among them."""
         cdef Counts *counts = self.machine.tree.counts
-        return counts.runs - counts.in_python_runs
+        return self.runs - counts.in_python_runs - counts.planned_in_python
 
     def counted(self):
         """Return the counts of each instruction that ran."""

@@ -210,6 +210,14 @@ static int drop_slots(Planner *p)
     return DONE;
 }
 
+/* Count the run that is planned among those that called Python, once. */
+static void count_python(Planner *p)
+{
+    if (p->counts != NULL && !p->has_called_python)
+        p->counts->planned_in_python++;
+    p->has_called_python = 1;
+}
+
 /* Count an instruction that was planned and run. */
 static void count_planned(Planner *p, int64_t began, int in_python, int is_done)
 {
@@ -221,6 +229,8 @@ static void count_planned(Planner *p, int64_t began, int in_python, int is_done)
     int i;
     p->counts->planned[p->position]++;
     p->counts->planned_python[p->position] += in_python;
+    if (in_python)
+        count_python(p);
     if (!is_done)
         return;
     for (i = 0; i < instruction->n_inputs; i++)
@@ -286,6 +296,8 @@ static int resume(Planner *p, const Segment *s, int mark, Frame *frame)
     const Mark *m = &s->marks[mark];
     int i;
     p->parent = s;
+    if (s->has_python)
+        count_python(p);
     p->first_call = m->n_calls;
     p->first_storage = m->n_storages;
     for (i = 0; i < m->n_storages; i++)

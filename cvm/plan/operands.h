@@ -31,6 +31,7 @@ struct Planner {
     const Instruction *instruction;
     const void *saved;      /* the instruction goes on after a checkpoint, with what it found; or NULL */
     int in_python;          /* whether its call of Python saved it, not its native calls */
+    int has_called_python;  /* whether the run has, as far as its profile has counted */
     int uses_reserved;      /* the pool is what the tree has reserved */
     int is_behind_gate;     /* updates are being written: nothing may fail any more */
     int position, first_call, first_storage, first_mark;

@@ -231,6 +231,7 @@ def programs(tally: Any, outer_rows: Iterable[Data]) -> list[Data]:
                 "calls": row["count"],
                 "seconds": row["seconds"],
                 "steps": inner.runs,
+                "plans": getattr(getattr(inner, "machine", None), "planning", None),
                 "without_python": inner.without_python,
                 "called_by_python": _why_python_calls(tally, position, number),
                 "instruction_seconds": seconds,

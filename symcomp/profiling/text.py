@@ -71,9 +71,9 @@ REASONS = {
 }
 
 
-def _plans(plans: Data) -> list[str]:
-    """Return how many calls ran a kept plan, and why others did not."""
-    lines = [f"  {plans['kept']} of {plans['runs']} runs repeated a kept plan"]
+def _plans(plans: Data, what: str = "runs") -> list[str]:
+    """Return how many calls, or steps, ran a kept plan, and why others did not."""
+    lines = [f"  {plans['kept']} of {plans['runs']} {what} repeated a kept plan"]
     lines += [f"    {plans[key]} planned {why}" for key, why in REASONS.items() if plans[key]]
     if plans["not_kept"]:
         lines.append(
@@ -216,6 +216,8 @@ def _programs(found: Sequence[Data], n: int) -> list[str]:
             "memory)",
             f"  {loop['without_python']} steps were done without Python",
         ]
+        if loop["plans"] is not None:
+            lines += _plans(loop["plans"], "steps")
         if loop["called_by_python"] is not None:
             lines.append(f"  Python called each step: {loop['called_by_python']}")
         lines += _instructions("Instructions of a step", loop["instructions"], n, "  ")

@@ -181,6 +181,35 @@ def test_steps_of_loops(linker):
     assert 140 < inner.without_python < 151 if linker == "cvm" else inner.without_python == 0
 
 
+def test_steps_that_are_planned():
+    x = T.dvector("x")
+    ends = T.arange(1, x.shape[0] + 1)
+    sums, _ = symcomp.scan(lambda i, x: T.sort(x[:i]).sum(), [ends], non_sequences=[x])
+    with symcomp.config.change_flags(linker="cvm", kernels=True):
+        f = symcomp.function([x], sums, profile=True)
+    for _ in range(3):
+        f(np.ones(200))
+    ((_, inner),) = f.profiled.tally.inner.values()
+    planning = inner.machine.planning
+    # Every step has another length: most are planned, by native code alone.
+    assert inner.runs == planning["runs"] == 600 and planning["kept"] < 300
+    assert inner.without_python == 600
+    assert f"{planning['kept']} of 600 steps repeated a kept plan" in f.profile.text()
+
+
+def test_planned_steps_with_python():
+    x = T.dvector("x")
+    ends = T.arange(1, x.shape[0] + 1)
+    sort = symcomp.as_op([T.dvector], [T.dvector])(np.sort)
+    step = lambda i, x: sort(x[:i]).sum()  # noqa: E731
+    sums, _ = symcomp.scan(step, [ends], non_sequences=[x])
+    with symcomp.config.change_flags(linker="cvm", kernels=True):
+        f = symcomp.function([x], sums, profile=True)
+    f(np.ones(100))
+    ((_, inner),) = f.profiled.tally.inner.values()
+    assert inner.runs == 100 and inner.without_python == 0
+
+
 def test_loops_within_loops():
     x = T.dtensor3("x")
 
