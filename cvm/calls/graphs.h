@@ -13,7 +13,7 @@ typedef struct {
     Tree *tree;
     Segment *root;
     Place *inputs, *outputs;
-    char *is_whole;         /* of inputs: whether each is all of an array */
+    char *is_whole;         /* of inputs: whether each is an object, or all of an array */
 } GraphCall;
 
 static int run_graph(const void *params, Frame *frame)
@@ -102,17 +102,9 @@ static int plan_graph(Planner *p, const void *given)
         return status;
     for (i = 0; i < code->n_inputs; i++) {
         const Operand *x = reads[i] = input_of(p, i);
-        Given *g = &inputs[i];
-        if (!is_array(x))
+        if (!can_be_given(x))
             return DECLINED;
-        g->address = data_of(p, x);
-        g->object = x->flags & WHOLE ? p->frame->object[x->storage->index] : NULL;
-        g->layout.type = x->type;
-        g->layout.itemsize = x->itemsize;
-        g->layout.ndim = x->ndim;
-        g->layout.flags = x->flags & BEHAVED;
-        g->layout.shape = x->shape;
-        g->layout.strides = x->strides;
+        give_operand(p, &inputs[i], x);
     }
     root = root_for(tree, inputs);
     if (root == NULL) {
@@ -144,7 +136,7 @@ static int plan_graph(Planner *p, const void *given)
         return no_memory();
     for (i = 0; i < code->n_inputs; i++) {
         c->inputs[i] = placed(reads[i]);
-        c->is_whole[i] = (reads[i]->flags & WHOLE) != 0;
+        c->is_whole[i] = (char)is_one_object(reads[i]);
     }
     for (j = 0; j < code->n_outputs; j++)
         c->outputs[j] = placed(outputs[j]);

@@ -41,18 +41,6 @@ static inline Operand *loop_captured(const Planner *p, const LoopSpec *s, int i)
     return input_of(p, 1 + s->n_states + s->n_carried + s->n_sequences + i);
 }
 
-/* Whether a captured value can be an input of the body: an array, or an object, which all steps share. */
-static int can_be_captured(const Operand *x)
-{
-    return is_array(x) || (x != NULL && x->storage->kind != GROUP);
-}
-
-/* Whether Python sees an operand as the object of its storage. */
-static int is_one_object(const Operand *x)
-{
-    return !is_array(x) || (x->flags & WHOLE) != 0;
-}
-
 /* Whether a step writes parts of a carried value, in its memory. */
 static inline int is_rewritten(const LoopSpec *s, int k)
 {
@@ -77,7 +65,7 @@ static int fits_loop(const Planner *p, const LoopSpec *s, int64_t n)
             return 0;
     }
     for (i = 0; i < s->n_captured; i++)
-        if (!can_be_captured(loop_captured(p, s, i)))
+        if (!can_be_given(loop_captured(p, s, i)))
             return 0;
     return 1;
 }
@@ -127,18 +115,6 @@ static int plan_starts(Planner *p, LoopPlan *l)
     return DONE;
 }
 
-static void give_row(const Planner *p, Given *g, const Operand *x, int64_t offset, int is_row)
-{
-    g->object = NULL;
-    g->address = data_of(p, x) + offset;
-    g->layout.type = x->type;
-    g->layout.itemsize = x->itemsize;
-    g->layout.ndim = x->ndim - is_row;
-    g->layout.flags = x->flags & BEHAVED;
-    g->layout.shape = x->shape + is_row;
-    g->layout.strides = x->strides + is_row;
-}
-
 /* The inputs of the first step. */
 static void give_first_step(const Planner *p, const LoopPlan *l)
 {
@@ -155,11 +131,8 @@ static void give_first_step(const Planner *p, const LoopPlan *l)
     }
     for (i = 0; i < s->n_sequences; i++)
         give_row(p, g++, loop_sequence(p, s, i), 0, 1);
-    for (i = 0; i < s->n_captured; i++) {
-        const Operand *x = loop_captured(p, s, i);
-        give_row(p, g, x, 0, 0);
-        g++->object = is_one_object(x) ? p->frame->object[x->storage->index] : NULL;
-    }
+    for (i = 0; i < s->n_captured; i++)
+        give_operand(p, g++, loop_captured(p, s, i));
 }
 
 /* Whether the results of a step fit the rows and values that they become. */

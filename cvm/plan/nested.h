@@ -14,6 +14,38 @@ typedef struct {
     move_function *move;
 } ResultCopy;
 
+/* Whether an operand can be an input of a nested program: an array, or an object. */
+static int can_be_given(const Operand *x)
+{
+    return is_array(x) || (x != NULL && x->storage->kind != GROUP);
+}
+
+/* Whether Python sees an operand as the object of its storage. */
+static int is_one_object(const Operand *x)
+{
+    return !is_array(x) || (x->flags & WHOLE) != 0;
+}
+
+/* An operand, or a row of it at an offset, as an input of a nested program. */
+static void give_row(const Planner *p, Given *g, const Operand *x, int64_t offset, int is_row)
+{
+    g->object = NULL;
+    g->address = data_of(p, x) + offset;
+    g->layout.type = x->type;
+    g->layout.itemsize = x->itemsize;
+    g->layout.ndim = x->ndim - is_row;
+    g->layout.flags = x->flags & BEHAVED;
+    g->layout.shape = x->shape + is_row;
+    g->layout.strides = x->strides + is_row;
+}
+
+/* An operand as an input of a nested program, with the object that it is for Python. */
+static void give_operand(const Planner *p, Given *g, const Operand *x)
+{
+    give_row(p, g, x, 0, 0);
+    g->object = is_one_object(x) ? p->frame->object[x->storage->index] : NULL;
+}
+
 /* The order in which elements of an operand are moved to an array in C order. */
 static void order_for_c(struct axes *axes, const Operand *x)
 {

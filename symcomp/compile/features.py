@@ -28,9 +28,9 @@ from symcomp.vm.program import Instruction
 
 
 def lowered_graph(step: Instruction) -> Lowered | None:
-    """Lower a graph used as an op, whose values are all tensors."""
+    """Lower a graph used as an op, whose results are tensors."""
     node: Any = step.node
-    if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
+    if not all(isinstance(v.type, TensorType) for v in node.outputs):
         return None
     body = step.bodies[0].nested()
     return None if body is None else machine.graph(step, body)

@@ -261,3 +261,16 @@ def test_loops_and_graphs_have_matrices() -> None:
         found = f(square, np.ones(6))
         np.testing.assert_allclose(found, np.linalg.matrix_power(square.toarray(), 4) @ np.ones(6))
     assert not EDGES & {*in_python(f), *asked(f, [square, np.ones(6)])}
+
+
+def test_graphs_that_are_ops_take_matrices() -> None:
+    a, x = sparse.csr_array("a"), T.dmatrix("x")
+    product = symcomp.OpFromGraph([a, x], [sparse.structured_dot(a, x) + 1])
+    f = symcomp.function([a, x], product(a, x) * 2)
+    rows, _ = symcomp.scan(lambda v, a: product(a, v[:, None]).sum(), [x.T], non_sequences=[a])
+    g = symcomp.function([a, x], rows)
+    value = np.arange(24.0).reshape(8, 3)
+    for matrix in (S, S, S[:4], S.astype("float64") * 2, S):
+        np.testing.assert_allclose(f(matrix, value), 2 * (matrix @ value + 1))
+        np.testing.assert_allclose(g(matrix, value), (matrix @ value + 1).sum(axis=0))
+    assert " graph(" in f.plan() and " graph(" in g.plan()
