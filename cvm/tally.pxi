@@ -138,7 +138,7 @@ cdef class NativeTally:
 
     @property
     def without_python(self):
-        """The number of runs without calls of Python, those that made plans among them."""
+        """The number of runs without calls of Python; some of them may have made plans."""
         cdef Counts *counts = self.machine.tree.counts
         return self.runs - counts.in_python_runs - counts.planned_in_python
 

@@ -162,7 +162,7 @@ typedef struct Counts {
     EventLog log;
     int64_t runs;           /* runs that ended */
     int64_t in_python_runs; /* of these, with calls of Python */
-    int64_t planned_in_python; /* other runs with calls of Python: those that planned, or failed */
+    int64_t planned_in_python; /* runs with calls of Python that planned, or failed */
     int64_t *planned;       /* of instructions: runs beside those of kept segments */
     int64_t *planned_python;
     SeenShapes **seen;

@@ -210,7 +210,7 @@ static int drop_slots(Planner *p)
     return DONE;
 }
 
-/* Count the run that is planned among those that called Python, once. */
+/* Count a run that is planned and calls Python, once. */
 static void count_python(Planner *p)
 {
     if (p->counts != NULL && !p->has_called_python)
