@@ -155,6 +155,9 @@ cdef extern from "plan/plan.h":
         MOST_AXES
         MOST_ARRAYS
 
+cdef extern from "plan/allocated.h":
+    int64_t allocated_bytes(Segment *) except -1
+
 cdef extern from "plan/trees.h":
     ctypedef struct Given:
         char *address
@@ -183,7 +186,6 @@ cdef extern from "plan/trees.h":
     void drop_segments(Tree *)
     void release_segment(Segment *)
     void drop_memory_of(Segment *)
-    int64_t allocated_bytes(Segment *) except -1
     bint make_ready(Segment *)
     Counts *new_counts(const Code *)
     void free_counts(Counts *, const Code *)

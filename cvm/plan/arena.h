@@ -45,6 +45,14 @@ static int64_t lowest_offset(Storage *const *by_offset, int n, const Storage *s)
     return offset;
 }
 
+static void insert_by_offset(Storage **by_offset, int n, Storage *s)
+{
+    int at;
+    for (at = n; at > 0 && by_offset[at - 1]->offset > s->offset; at--)
+        by_offset[at] = by_offset[at - 1];
+    by_offset[at] = s;
+}
+
 /* Give offsets to the storages of a segment that lie in the arena, large ones first (the greedy order
    of Pisarchyk and Lee, 2020); return how many bytes that takes, or -1 if there is no memory. */
 static int64_t assign_offsets(Storage **storages, int n)
@@ -52,19 +60,17 @@ static int64_t assign_offsets(Storage **storages, int n)
     Storage **by_size = (Storage **)malloc(2 * (size_t)(n > 0 ? n : 1) * sizeof(Storage *));
     Storage **by_offset = by_size + (n > 0 ? n : 1);
     int64_t total = 0;
-    int count = 0, i, at;
+    int count = 0, i;
     if (by_size == NULL)
         return -1;
     for (i = 0; i < n; i++)
-        if (storages[i]->kind == ARENA)
+        if (storages[i]->kind == ARENA && storages[i]->host == NULL)
             by_size[count++] = storages[i];
     qsort(by_size, (size_t)count, sizeof(Storage *), compare_storages);
     for (i = 0; i < count; i++) {
         Storage *s = by_size[i];
         s->offset = lowest_offset(by_offset, i, s);
-        for (at = i; at > 0 && by_offset[at - 1]->offset > s->offset; at--)
-            by_offset[at] = by_offset[at - 1];
-        by_offset[at] = s;
+        insert_by_offset(by_offset, i, s);
         if (s->offset + aligned_bytes(s->bytes) > total)
             total = s->offset + aligned_bytes(s->bytes);
     }

@@ -316,7 +316,7 @@ static int resume(Planner *p, const Segment *s, int mark, Frame *frame)
         if (!make_room((void **)&p->marks, i, &p->mark_capacity, sizeof(Mark)))
             return no_memory();
         p->marks[i] = s->marks[i];
-        p->marks[i].n_calls = 0;
+        p->marks[i].n_calls = p->marks[i].n_nested = 0;
     }
     p->n_marks = p->first_mark = mark;
     p->saved = m->saved;

@@ -65,7 +65,7 @@ static int take_arena(Frame *frame, const Segment *segment)
         return 0;
     PyTraceMalloc_Track(ARENA_DOMAIN, (uintptr_t)frame->arena, (size_t)segment->arena_bytes);
     for (i = segment->first_own_storage; i < segment->n_storages; i++)
-        if (segment->storages[i]->kind == ARENA)
+        if (segment->storages[i]->kind == ARENA && segment->storages[i]->host == NULL)
             frame->address[i] = frame->arena + segment->storages[i]->offset;
     return 1;
 }

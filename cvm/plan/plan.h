@@ -56,7 +56,9 @@ typedef struct Storage {
     int first, last;        /* ARENA: the calls between which it is needed */
     int is_recycled;        /* RESULT: written into arrays that callers have dropped */
     int64_t bytes;
-    int64_t offset;         /* ARENA: in the frame's arena */
+    int is_host;            /* RESULT: made when a run begins, as other values lie in it before it is written */
+    struct Storage *host;   /* ARENA: the result in whose memory it lies; NULL: the frame's arena */
+    int64_t offset;         /* ARENA: there */
     char *address;          /* CONSTANT */
     PyObject *object;       /* CONSTANT: the array or object that it is of, held by the program */
     struct Storage *base;   /* LATE: within which storage; NULL: an array of its own */
@@ -136,7 +138,7 @@ typedef struct {
 /* The state of planning where an instruction begins, or where it goes on after a checkpoint: with what
    its calls have found so far, which a guard then looks at. */
 typedef struct {
-    int position, n_storages, n_calls, n_bindings;
+    int position, n_storages, n_calls, n_bindings, n_nested;
     int in_python;          /* whether its call of Python saved it */
     const void *saved;      /* where the instruction continues; NULL: it begins */
 } Mark;
@@ -182,6 +184,7 @@ struct Segment {
     Binding *bindings;
     Segment **exits;            /* the segments that follow its guards */
     Result *results;
+    int *lodgers, n_lodgers;    /* storages that lie in the memory of results */
     int *made, n_made;          /* storages whose arrays are made when a run begins */
     ResultPlace *result_places; /* nested: the storages that lie where the caller wants results */
     int n_result_places;

@@ -45,7 +45,8 @@ typedef struct {
 
 static int run_make_array(const void *params, Frame *frame)
 {
-    return make_array(frame, ((const MadeArray *)params)->storage);
+    const Storage *s = ((const MadeArray *)params)->storage;
+    return s->is_host ? DONE : make_array(frame, s);
 }
 
 /* An array that lies in a storage of its own, in C order or as ``strides`` say, which leave no gaps;
@@ -251,7 +252,8 @@ static int set_operands(Planner *p, Call *call, int n_reads, const Operand **rea
 
 static inline Mark state_of(const Planner *p, int position)
 {
-    const Mark now = {position, p->n_storages, p->n_calls, p->n_bindings, p->in_python, p->saved};
+    const Mark now = {position,      p->n_storages, p->n_calls, p->n_bindings,
+                      p->n_nested,   p->in_python,  p->saved};
     return now;
 }
 

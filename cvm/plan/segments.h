@@ -3,6 +3,7 @@
 #define SYMCOMP_SEGMENTS_H
 
 #include "guards.h"
+#include "lodgers.h"
 #include "side_by_side.h"
 #include "straight.h"
 
@@ -240,6 +241,8 @@ static int make_ready(Segment *s)
     if (!settle_storages(s))
         return 0;
     s->arena_bytes = plan_sections(s);
+    if (s->arena_bytes >= 0)
+        s->arena_bytes = plan_lodgers(s, s->arena_bytes);
     if (s->arena_bytes < 0)
         return 0;
     choose_releases(s);
@@ -324,40 +327,6 @@ static Segment *publish(Planner *p)
     return code->is_nested && !make_ready(s) ? discard(p, s) : s;
 }
 
-/* The most bytes that arrays of a segment take at once; those of calls of Python are not known. */
-static int64_t bytes_of_arrays(const Segment *s)
-{
-    int64_t most = 0;
-    int i, call;
-    for (call = 0; call <= s->n_calls; call++) {
-        int64_t bytes = 0;
-        for (i = s->first_own_storage; i < s->n_storages; i++) {
-            const Storage *x = s->storages[i];
-            if ((x->kind == RESULT && !s->code->is_nested) || x->kind == ARRAY)
-                if (!is_made_late(s->code, x->kind, x->bytes) ||
-                    (x->first <= call && call < x->last))
-                    bytes += x->bytes;
-        }
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
-/* The bytes that runs of a segment allocate, those within its calls included; -1: an exception. */
-static int64_t allocated_bytes(Segment *s)
-{
-    int64_t total;
-    int i;
-    if (!s->is_ready && !make_ready(s)) {
-        no_memory();
-        return -1;
-    }
-    total = bytes_of_arrays(s) + s->arena_bytes;
-    for (i = 0; i < s->n_nested; i++)
-        total += allocated_bytes(s->nested[i]);
-    return total;
-}
-
 /* The segment that follows a guard with the outcome that the frame tells; NULL if there is none yet. */
 static Segment *exit_of(const Segment *s, int call, const Frame *frame)
 {
@@ -382,6 +351,10 @@ static inline int make_arrays(const Segment *s, Frame *frame)
     for (i = 0; i < s->n_made; i++)
         if (make_array(frame, s->storages[s->made[i]]) != DONE)
             return RAISED;
+    for (i = 0; i < s->n_lodgers; i++) {
+        const Storage *x = s->storages[s->lodgers[i]];
+        frame->address[x->index] = frame->address[x->host->index] + x->offset;
+    }
     return DONE;
 }
 
