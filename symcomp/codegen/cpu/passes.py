@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from symcomp.codegen.cpu.bodies import BodyPlan, N, R, lanes_of, versions
+import numpy as np
+
+from symcomp.codegen.cpu.bodies import BodyPlan, I, N, R, lanes_of, versions
 from symcomp.codegen.cpu.folds import ROWS_AT_ONCE, Fold, parts_of_one
-from symcomp.codegen.loopir.expressions import Index, IndexOp, Var, plus, times
+from symcomp.codegen.loopir.expressions import (
+    Convert,
+    Get,
+    Index,
+    IndexOp,
+    Load,
+    Var,
+    plus,
+    times,
+)
 from symcomp.codegen.loopir.ir import (
     BOTH,
     LANES,
+    Accumulators,
     CopyTable,
     Counter,
     Define,
@@ -18,9 +30,11 @@ from symcomp.codegen.loopir.ir import (
     If,
     KernelFunction,
     Kind,
+    Let,
     Loop,
     MoveTable,
     Prefetch,
+    Set,
     Statement,
 )
 
@@ -32,6 +46,8 @@ ROWS_COMPARED, MORE_ROWS, MANY_ROWS = 8, PART, 64
 # If a lane function adds up elements, each lane takes WAYS elements of a row, provided they are
 # computed in at most FEW_LINES lines: more makes compiling slow.
 WAYS, FEW_LINES = 4, 6
+# The dtype of truths beside sums.
+WIDE = "int32"
 ROWS_HERE, END, REST, FIRST = Var("rows"), Var("end"), Var("rest"), Var("first")
 _MANY = IndexOp("<=", (MANY_ROWS, ROWS_HERE))
 
@@ -97,7 +113,7 @@ class PassPlan:
         """
         endings = [f"_{row}" for row in range(count)] if count > 1 else [""]
         ahead = [x for row, s in enumerate(endings) for x in self.plan.row(plus(R, row), s)]
-        work = lanes_of(self._folded(endings, to_totals=to_totals)), *self._scattered(endings)
+        work = *_added_lanes(self._folded(endings, to_totals=to_totals)), *self._scattered(endings)
         spare = count > 1 and any(fold.compares for fold in self.folds)
         if to_totals:  # the rows are a whole part, or their order does not matter
             spare = self._in_parts or all(fold.is_exact for fold in self.folds)
@@ -162,7 +178,7 @@ class PassPlan:
         """Return the loops over the whole rows of a part."""
         endings = [f"_{way}" for way in range(self.ways)]
         ahead = [x for i, way in enumerate(endings) for x in self._row(way, R, times(i, N))]
-        work = lanes_of(self._folded(endings, True)), *self._scattered(endings)
+        work = *_added_lanes(self._folded(endings, True)), *self._scattered(endings)
         return [Loop(Kind.REDUCE, "r", None, END, (*ahead, *work))]
 
     def _left_over(self) -> list[Statement]:
@@ -172,8 +188,8 @@ class PassPlan:
         folds, ahead = self.folds, self._row("", ROWS_HERE, FIRST)
         found: list[Statement] = [Counter("first", 0)]
         if self.ways > 1:
-            one = lanes_of(self._folded([""], True))
-            whole = Loop(Kind.REDUCE, "first", None, REST, (*ahead, one), N, True, spare=True)
+            one = _added_lanes(self._folded([""], True))
+            whole = Loop(Kind.REDUCE, "first", None, REST, (*ahead, *one), N, True, spare=True)
             found.append(whole)
         elements, results = zip(*(fold.guarded() for fold in folds), strict=True)
         there = (*self.plan.lane("", True), *self.plan.writes())
@@ -201,3 +217,29 @@ def _portions(size: Index, inner: Sequence[Statement]) -> list[Statement]:
     )
     body = (Counter("r", Var("part")), Define("end", here), *inner)
     return [*named, Loop(Kind.REDUCE, "part", 0, ROWS_HERE, body, size or ROWS_HERE)]
+
+
+def _added_lanes(body: Sequence[Statement]) -> list[Statement]:
+    """Return the loop over all lanes of a pass. If it adds up floats, it reads truths from arrays
+    of wider numbers, into which they are copied first: a C compiler makes a vector of as many
+    elements as fit of the narrowest type, of truths more than a row of accumulators has. Where
+    truths are only counted, making them wider costs more.
+    """
+    sums = [s.value for s in body if isinstance(s, Set) and s.index == I]
+    if not any(np.dtype(value.dtype).kind in "fc" for value in sums):
+        return [lanes_of(body)]
+    loads = [s.value for s in body if isinstance(s, Let) and isinstance(s.value, Load)]
+    others = {x.pointer for x in loads if x.index != I}
+    truths = {x.pointer for x in loads if x.dtype == "bool" and x.index == I} - others
+    found: list[Statement] = []
+    for name in sorted(truths):
+        wide = Set(f"wide_{name}", I, Convert(Load(name, I, "bool"), WIDE))
+        found += [Accumulators(f"wide_{name}", WIDE), lanes_of([wide], Kind.INDEPENDENT)]
+    return [*found, lanes_of([_read_wide(s, truths) for s in body])]
+
+
+def _read_wide(s: Statement, truths: Collection[str]) -> Statement:
+    """Return a statement, which defines a truth by its wider number if it loaded it."""
+    if isinstance(s, Let) and isinstance(s.value, Load) and s.value.pointer in truths:
+        return Let(s.name, Convert(Get(f"wide_{s.value.pointer}", I, WIDE), "bool"))
+    return s

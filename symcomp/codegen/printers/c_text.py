@@ -94,8 +94,6 @@ class Lines:
         self.prefix = prefix
         # The dtypes of pointers, which hold elements as they lie in memory.
         self.stored: dict[str, str] = {}
-        # Pointers to truths whose elements the loop around reads from an array of wider ones.
-        self.widened: frozenset[str] = frozenset()
 
     def block(self, body: Iterable[Statement], indent: str) -> list[str]:
         lines: list[str] = []
@@ -129,10 +127,7 @@ class Lines:
         add(f"{indent}{C_TYPES[s.dtype]} {s.name}[4] = {{{start}}};")
 
     def let(self, s: Let, indent: str, add: Add) -> None:
-        text = value_text(s.value)
-        if isinstance(s.value, Load) and s.value.pointer in self.widened:
-            text = f"(uint8_t)(wide_{s.value.pointer}[{index_text(s.value.index)}] != 0)"
-        add(f"{indent}const {C_TYPES[s.value.dtype]} {s.name} = {text};")
+        add(f"{indent}const {C_TYPES[s.value.dtype]} {s.name} = {value_text(s.value)};")
 
     def define(self, s: Define, indent: str, add: Add) -> None:
         value = index_text(s.value)
@@ -166,25 +161,15 @@ class Lines:
             condition = f"{i} + {index_text(s.step, 5)} <= {stop}"
         if s.condition is not None:
             condition = f"{index_text(s.condition, 2)} && {condition}"
-        before, self.widened = self.widened, frozenset(_truths_of(s))
         if s.spare:
             add("#ifndef EARLY_CODE")
-        if self.widened:
-            add(f"{indent}{{")
-        for name in sorted(self.widened):
-            add(f"{indent}_Alignas(64) int32_t wide_{name}[LANES];")
-            add(f"{indent}for ({start}; {condition}; {move})")
-            add(f"{indent}    wide_{name}[{i}] = {name}[{i}];")
         if s.kind in _PRAGMAS:
             add(_PRAGMAS[s.kind])
         add(f"{indent}for ({start}; {condition}; {move}) {{")
         self._inside(s.body, indent, add)
         add(f"{indent}}}")
-        if self.widened:
-            add(f"{indent}}}")
         if s.spare:
             add("#endif")
-        self.widened = before
 
     def if_(self, s: If, indent: str, add: Add) -> None:
         add(f"{indent}if ({index_text(s.condition)}) {{")
@@ -254,24 +239,6 @@ _STATEMENTS: dict[type, str] = {
 
 
 # -- indices
-
-
-def _truths_of(loop: Loop) -> set[str]:
-    """Return the pointers to truths that a loop over sums reads element after element.
-
-    A C compiler makes a vector of as many elements as fit of the narrowest type: of truths more
-    than a row of accumulators has. Where truths are only counted, making them wider costs more.
-    """
-    i = Var(loop.index)
-    if loop.kind is not Kind.VECTOR or not any(
-        isinstance(s, Set) and s.index == i and np.dtype(s.value.dtype).kind in "fc"
-        for s in loop.body
-    ):
-        return set()
-    loads = [s.value for s in loop.body if isinstance(s, Let) and isinstance(s.value, Load)]
-    return {v.pointer for v in loads if v.dtype == "bool" and v.index == i} - {
-        v.pointer for v in loads if v.index != i
-    }
 
 
 def index_text(index: Index, binding: int = 0) -> str:
