@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply
+from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.rewrite.rule import elementwise, rule
 from symcomp.rewrite.views import as_sum, call, is_power_of_two, scaled, through_views
 
@@ -46,16 +47,51 @@ def exponential_of_square(node: Apply, graph: Any) -> Any:
 )  # fmt: skip
 def exponential_of_sum(node: Apply, graph: Any) -> Any:
     """exp(a x + b y) -> exp_of_sum(a x, b y), for powers of two a and b"""
-    (exponent,) = node.inputs
-    if exponent.dtype != "float64" or node.op.inplace:
+    both = _exact_terms(node)
+    return None if both is None else call("exp_of_sum", *both)
+
+
+def _exact_terms(node: Apply) -> list[Any] | None:
+    """Return the two terms whose sum the node takes a function of, if they are not rounded."""
+    (total,) = node.inputs
+    if total.dtype != "float64" or node.op.inplace:
         return None
-    s = as_sum(exponent)
+    s = as_sum(total)
     if len(s.terms) != 2 or s.constant or not all(map(is_power_of_two, s.terms.values())):
         return None
     # A row less a number for all, as its maximum, is left as it is.
-    if any(t.type.broadcastable != exponent.type.broadcastable for t in s.terms):
+    if any(t.type.broadcastable != total.type.broadcastable for t in s.terms):
         return None
-    return call("exp_of_sum", *(scaled(c, t) for t, c in s.pairs()))
+    return [scaled(c, t) for t, c in s.pairs()]
+
+
+@rule(
+    "sigmoid", "sigmoid_slope", needs=["add", "sub"], from_above=True,
+    why="the rounding error of a large difference is a large one of its exponential",
+)  # fmt: skip
+def sigmoid_of_difference(node: Apply, graph: Any) -> Any:
+    """sigmoid(x - y) -> share(x, y);   sigmoid_slope(x - y) -> share_slope(x, y), where x != y"""
+    both = _exact_terms(node)
+    if both is None:
+        return None
+    x, y = both[0], scaled(-1, both[1])
+    name, equal = ("share", 0.5) if node.op.scalar.name == "sigmoid" else ("share_slope", 0.25)
+    # NaN where both are -inf: their shares are 0.
+    return switch(call("eq", x, y), equal + 0 * node.inputs[0], call(name, x, y))
+
+
+@rule(
+    "sech_squared", needs=["sqr"], from_above=True,
+    why="the rounding error of a large square is a large one of its exponential",
+)  # fmt: skip
+def sech_squared_of_square(node: Apply, graph: Any) -> Any:
+    """sech_squared(x^2) -> 4 e / (1 + e)^2 for e = exp_of_product(-2 x, x)"""
+    square = elementwise(node.inputs[0], "sqr")
+    if square is None or node.inputs[0].dtype != "float64" or node.op.inplace:
+        return None
+    (x,) = square.inputs
+    e = call("exp_of_product", scaled(-2, x), x)
+    return 4 * e / call("sqr", 1 + e)
 
 
 @rule(
@@ -168,6 +204,7 @@ def exponential_of_functions(node: Apply, graph: Any) -> Any:
     return call("exp_with_rest", exponent, roundings.error) if roundings.known else None
 
 
+HYPERBOLIC = (sigmoid_of_difference, sech_squared_of_square)
 EXPONENTIALS = (
     exponential_of_functions, exponential_of_square, exponential_of_sum, exponential_of_logarithm,
 )  # fmt: skip

@@ -23,7 +23,7 @@ from symcomp.ops.elementwise.scalar_math import mul
 from symcomp.ops.nnet.unit_vector import UnitVector
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
-from symcomp.rewrite.exponents import EXPONENTIALS, LARGE
+from symcomp.rewrite.exponents import EXPONENTIALS, HYPERBOLIC, LARGE
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.norms import is_count
 from symcomp.rewrite.stabilize.rational import factored
@@ -373,7 +373,8 @@ def unit_vector_over_count(node: Apply, graph: Any) -> Any:
 EXTREMES = RuleSet(
     [
         known_difference, common_factor, squares_over, product_with_exponential, product_in_range,
-        root_in_range, roots_in_range, *EXPONENTIALS, unit_vector_over_count,
+        root_in_range, roots_in_range, *EXPONENTIALS, *HYPERBOLIC,
+        unit_vector_over_count,
     ],
     ["extremes"],
 )  # fmt: skip

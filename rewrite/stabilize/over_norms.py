@@ -202,7 +202,10 @@ def unit_vector_of_deviations(node: Apply, graph: Any) -> Any:
     return None if found is None else node.op(found)
 
 
-@rule("true_div", why="the rounding error of a mean counts where deviations are much smaller")
+@rule(
+    "true_div", needs=["switch"],
+    why="the rounding error of a mean counts where deviations are much smaller",
+)  # fmt: skip
 def deviation_over_norm(node: Apply, graph: Any) -> Any:
     """(x - mean(x)) / norm -> centered(x) / norm, in derivatives of the norm of x - mean(x), for
     narrow dtypes

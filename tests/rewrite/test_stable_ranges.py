@@ -181,6 +181,9 @@ ELEMENTWISE |= {
     "1 - exp(-exp(x))": ([-710.1, -36.7, -0.7, 1e-9, 2.9, 6.3], 4),
     "sqrt(1 + exp(x))": ([-800.0, -3.3, 1e-9, 40.1, 710.1, 1400.3], 4),
     "(exp(x) + exp(y))**-0.5": ([*LOGITS, (1400.3, 1399.1)], 4),
+    "1 / (1 + exp(x - y))": ([*LOGITS, (36.9, -1.1), (300.1, -301.7), (-300.1, 301.7)], 4),
+    "1 / (1 + exp(-x - 2 * y))": ([(36.9, -1.1), (-300.1, -101.7)], 6),
+    "tanh(x**2)": ([1e-200, 1e-8, 0.3, -0.7, 2.9, -9.3, 18.1], 4),
     "exp(x) / (2 + exp(x))**2": ([-700.0, -40.1, -1e-9, 0.3, 3.3, 40.1, 690.3, 700.7], 4),
     "exp(x)**2 / (1 + 2 * exp(x))**3": ([-300.3, -1.7, 0.3, 3.3, 40.1, 690.3], 8),
     "exp(y / exp(x) + x)": ([(-2.9, -21.3), (0.3, 36.7), (-1e-9, -650.3)], 6),
@@ -415,3 +418,18 @@ def test_second_derivative_of_a_share_of_large_exponentials():
             t = mp.exp(point) / 2
             true = t * (1 - 4 * t + t * t) / (2 * (1 + t) ** 4)
             np.testing.assert_allclose(f([point]), float(true), rtol=1e-14, atol=1e-310)
+
+
+def test_logistic_functions_of_differences_of_infinities():
+    """The results are NaN where the difference is."""
+    x, y = T.dvectors("xy")
+    z = T.sigmoid(x - y)
+    f = symcomp.function([x, y], [z, symcomp.grad(z.sum(), x)])
+    ends = [np.inf, -np.inf, 3.0, 2.0, np.nan]
+    a, b = (np.ravel(v) for v in np.meshgrid(ends, ends))
+    with np.errstate(invalid="ignore"):
+        gap = a - b
+    weight = 1 / (1 + np.exp(-gap))
+    value, slope = f(a, b)
+    np.testing.assert_allclose(value, weight, rtol=1e-15)
+    np.testing.assert_allclose(slope, weight * (1 - weight), rtol=1e-15)
