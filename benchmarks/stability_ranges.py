@@ -1,5 +1,6 @@
 """List the expressions of stability_relatives.py whose value, gradient or R-op is wrong, with the
-units in the last place, the worst point, and the true value there, by arithmetic with 3000 digits.
+units in the last place, the worst point, and the true value there, by arithmetic with 3000 digits;
+and by how many units it changes where each argument changes by half a unit in its last place.
 
     python benchmarks/stability_ranges.py               all families (minutes, less with gmpy2)
     python benchmarks/stability_ranges.py '^limits'     families whose "family: expression" matches
@@ -32,6 +33,8 @@ OTHER_NAMES = {
     "arctan2": "atan2",
 }  # fmt: skip
 PARTS = ("value", "gradient", "R-op")
+# A point, the argument, and the element of the result.
+Place = tuple[tuple[Any, ...], int, int]
 
 
 def _exponential(x: Any) -> Any:
@@ -93,9 +96,9 @@ def truth(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
         return {"value": [_at(case, arguments)], "gradient": slopes, "R-op": slopes}
 
 
-def worst_of(case: Case) -> dict[str, tuple[float, str]]:
+def worst_of(case: Case) -> dict[str, tuple[float, str, Place | None]]:
     """For each part the units in the last place, and where that is."""
-    worst = dict.fromkeys(PARTS, (0.0, ""))
+    worst: dict[str, tuple[float, str, Place | None]] = dict.fromkeys(PARTS, (0.0, "", None))
     system = _system(case)
     for point in case.points:
         true = truth(case, point)
@@ -111,8 +114,29 @@ def worst_of(case: Case) -> dict[str, tuple[float, str]]:
                     place = [float(x[k]) for x in point] if case.elementwise else list(point)
                     right = mp.nstr(np.ravel(t)[k], 17)
                     where = f"argument {i} at {place}: {np.ravel(z)[k]!r} where {right} is right"
-                    worst[part] = (units[k], where)
+                    at = tuple(x[k : k + 1] for x in point) if case.elementwise else point
+                    worst[part] = units[k], where, (at, i, 0 if case.elementwise else k)
     return worst
+
+
+def change_by_rounding(case: Case, part: str, place: Place) -> float:
+    """Return how many units in the last place a result changes, at most, where each element of the
+    arguments changes by half a unit.
+    """
+    point, i, k = place
+
+    def result(arguments: Any) -> Any:
+        return np.ravel(truth(case, arguments)[part][i])[k]
+
+    with mp.workdps(DIGITS):
+        exact = [stability.exact(x) for x in point]
+        here, change = result(exact), mp.mpf(0)
+        for a, x in enumerate(exact):
+            for j in np.ndindex(x.shape):
+                moved = [y.copy() for y in exact]
+                moved[a][j] += np.spacing(abs(float(x[j]))) / 2
+                change += abs(result(moved) - here)
+        return float(change / np.spacing(abs(float(here))))
 
 
 def _system(case: Case) -> dict[str, Callable[[Any], list[Any]]]:
@@ -148,8 +172,12 @@ def main() -> None:
         count[case.group] += 1
         off = {part: found for part, found in worst.items() if found[0] > stability.WITHIN}
         right[case.group] += not off
-        for part, (units, where) in off.items():
-            print(f"{case.group}: {case.name}, {part}: {units:.3g} ulp, {where}", flush=True)
+        for part, (units, where, place) in off.items():
+            change = change_by_rounding(case, part, place) if place is not None else 0.0
+            print(
+                f"{case.group}: {case.name}, {part}: {units:.3g} ulp (rounded arguments: "
+                f"{change:.3g}), {where}", flush=True,
+            )  # fmt: skip
     for family in count:
         print(f"{family}: {right[family]} of {count[family]} within {stability.WITHIN:g} ulp")
 
