@@ -112,11 +112,11 @@ typedef struct {
     Entry *entries;
     int n_expected;
     int64_t *expected;      /* lengths, then strides */
-} RegionCall;
+} PartCall;
 
-static int run_region(const void *params, Frame *frame)
+static int run_part(const void *params, Frame *frame)
 {
-    const RegionCall *c = (const RegionCall *)params;
+    const PartCall *c = (const PartCall *)params;
     int64_t found[2 * MOST_AXES];
     Region region;
     if (!read_region(c->entries, c->n_entries, frame, c->ndim, c->shape, c->strides, &region))
@@ -163,7 +163,7 @@ static Operand *part_of(Planner *p, const IndexSpec *spec, const Operand *x, int
     Region region;
     Operand *z;
     Call *call;
-    RegionCall *c;
+    PartCall *c;
     if (entries == NULL)
         return NULL;
     if (!read_region(entries, spec->n_entries, p->frame, x->ndim, x->shape, x->strides, &region)) {
@@ -174,9 +174,9 @@ static Operand *part_of(Planner *p, const IndexSpec *spec, const Operand *x, int
         z = new_view(p, x, region.offset, region.ndim, region.shape, region.strides);
     } else {
         z = new_late(p, x, x->type, x->itemsize, region.ndim, region.shape, region.strides);
-        call = new_call(p, run_region, "region", sizeof(RegionCall));
+        call = new_call(p, run_part, "part", sizeof(PartCall));
         if (z != NULL && call != NULL) {
-            c = (RegionCall *)call->params;
+            c = (PartCall *)call->params;
             call->is_guard = 1;
             c->x = placed(x);
             c->ndim = x->ndim;
