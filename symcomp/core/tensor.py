@@ -45,10 +45,17 @@ def static_shape(shape: Iterable[Any]) -> StaticShape:
     return tuple(dims)
 
 
+# The types of most values: no masked arrays.
+_PLAIN = frozenset([float, int, bool, complex, np.ndarray])
+
+
 def refuse_masked(value: Any) -> None:
     """Raise DTypeError if ``value`` is a masked array, or a sequence with one: tensors have no
     masks, and masked elements have no values.
     """
+    kind = type(value)
+    if kind in _PLAIN or (kind in (list, tuple) and _PLAIN.issuperset(map(type, value))):
+        return
     masked: Any = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     pending = [value] if masked is not None else []
     while pending:
