@@ -318,7 +318,9 @@ static int plan_rows(Planner *p, const void *given)
     if (status != DONE)
         return status;
     memcpy(shape, x->shape, (size_t)x->ndim * sizeof(int64_t));
-    shape[0] = n + spec->more > 0 ? n + spec->more : 0;
+    if (__builtin_add_overflow(n, spec->more, &shape[0]))
+        return DECLINED;
+    shape[0] = shape[0] > 0 ? shape[0] : 0;
     if (spec->kind == TAKE_FIRST) {
         if (n < 0 || n > x->shape[0])
             return DECLINED;

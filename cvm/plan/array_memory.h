@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #define CACHE_LINE 64
-#define LARGE_ARRAY 4096         /* bytes; making smaller ones may take longer than computing them */
+#define ALIGNED_ARRAY 4096       /* bytes; making smaller ones may take longer than computing them */
 #define LARGE_PAGES (4 << 20)    /* bytes from which NumPy, too, asks for large pages */
 #define PAGE 4096
 
@@ -102,7 +102,7 @@ static PyObject *__attribute__((noinline, cold)) end_cache_lines(PyObject *befor
 static PyObject *__attribute__((noinline)) own_copy(PyObject *array)
 {
     PyObject *before;
-    if (PyArray_NBYTES((PyArrayObject *)array) < LARGE_ARRAY)
+    if (PyArray_NBYTES((PyArrayObject *)array) < ALIGNED_ARRAY)
         return PyArray_NewCopy((PyArrayObject *)array, NPY_KEEPORDER);
     before = begin_cache_lines();
     if (before == NULL)

@@ -59,7 +59,7 @@ static PyObject *__attribute__((noinline, cold)) large_array(const Operand *x)
 /* The same, in memory that begins at a cache line if it is large. */
 static PyObject *empty_array(const Operand *x)
 {
-    return x->size * x->itemsize < LARGE_ARRAY ? array_like(x) : large_array(x);
+    return x->size * x->itemsize < ALIGNED_ARRAY ? array_like(x) : large_array(x);
 }
 
 /* The arrays of results are recycled, two for each output: making a small one may take longer than computing
