@@ -13,7 +13,7 @@ from symcomp.ifelse import ifelse
 from symcomp.tests.golden.registry import BUILDERS
 from symcomp.tests.golden.sections import FLAGS
 
-# Functions that can be called with larger arrays: loops, branches, results that are copies, and others.
+# Loops, branches, results that are copies, and others that can be called with larger arrays.
 NAMES = """
     branches branches_with_gradients checkpointed_gradient cumulative_functions decompositions
     jacobian_and_hessian layouts loop_second_derivative loop_until loop_with_taps loop_writing_rows
