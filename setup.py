@@ -81,6 +81,9 @@ class BuildInParallel(build_ext):
     """Compile C files at the same time, on all processors."""
 
     def build_extensions(self) -> None:
+        # Threads without a GIL that import parts of it at the same time wait for one another.
+        import Cython.Build  # noqa: F401
+
         compile_one = self.compiler.compile
 
         def compile_each(sources: list[str], **options: Any) -> list[str]:

@@ -74,10 +74,12 @@ cdef class BlasLimit:
         self.threads, self._find_libraries = threads, find_libraries
 
     def __enter__(self):
-        self.enter()
+        with cython.critical_section(machine_lock):
+            self.enter()
 
     def __exit__(self, *problem):
-        self.leave()
+        with cython.critical_section(machine_lock):
+            self.leave()
 
     cdef int enter(self) except -1:
         global limits_in_force, n_limits, limit_capacity

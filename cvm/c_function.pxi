@@ -96,7 +96,8 @@ cdef class CFunctionBase:
 
     def __dealloc__(self):
         if self._data.root != NULL:
-            release_segment(self._data.root)
+            with cython.critical_section(machine_lock):
+                release_segment(self._data.root)
         Py_XDECREF(self._data.error)
 
     @property
@@ -117,7 +118,8 @@ cdef class CFunctionBase:
 
     @property
     def error(self):
-        return None if self._data.error == NULL else <object>self._data.error
+        with cython.critical_section(machine_lock):
+            return None if self._data.error == NULL else <object>self._data.error
 
 
 cdef tuple operand_kind(const Operand *x):

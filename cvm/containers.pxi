@@ -4,7 +4,7 @@ cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 cdef extern from "Python.h":
-    Py_ssize_t Py_REFCNT(PyObject *object)
+    Py_ssize_t Py_REFCNT(PyObject *counted)
 
 # Threads wait here for cells that others are writing over; only then has it to be told.
 cdef object changed = threading.Condition()
@@ -24,9 +24,19 @@ cdef class Cell:
         None: nothing is stored yet.
     """
 
-    cdef public object value
+    cdef object _value
     cdef unsigned long _writer      # the thread that is writing over the value; 0: none
     cdef object _lost               # a value that a thread was writing over when the process forked
+
+    @property
+    def value(self):
+        with cython.critical_section(machine_lock):
+            return self._value
+
+    @value.setter
+    def value(self, value):
+        with cython.critical_section(machine_lock):
+            self._value = value
 
     def read(self):
         """Return the stored value; wait while another thread writes over it."""
@@ -40,13 +50,14 @@ cdef inline bint taken_by_another(Cell cell) noexcept:
 cdef object settled(Cell cell):
     """Return the value of a cell, once no other thread writes over it."""
     cdef object value
-    while True:
-        # First take hold of it: who counts after that, counts this too.
-        value = cell.value
-        if not taken_by_another(cell):
-            return value
-        value = None
-        wait_for([cell])
+    with cython.critical_section(machine_lock):
+        while True:
+            # First take hold of it: who counts after that, counts this too.
+            value = cell._value
+            if not taken_by_another(cell):
+                return value
+            value = None
+            wait_for([cell])
 
 
 cdef int wait_for(list cells) except -1:
@@ -125,15 +136,17 @@ cdef class Transaction:
 
     def __dealloc__(self):
         if self._is_linked:
-            unlink(self)
+            with cython.critical_section(machine_lock):
+                unlink(self)
 
     def __init__(self, list cells):
         self._cells = cells
 
     def begin(self):
         """Keep others from taking the arrays; until ``end``, Ctrl-C is deferred."""
-        self.mark()
-        self.hold_interrupts()
+        with cython.critical_section(machine_lock):
+            self.mark()
+            self.hold_interrupts()
 
     cdef int mark(self) except -1:
         """Keep others from taking the arrays."""
@@ -185,10 +198,11 @@ cdef class Transaction:
 
     def taken(self, arrays, others):
         """Return the arrays without other holders, and copies of the others."""
-        return tuple([
-            self.to_write(i, array, count)
-            for i, (array, count) in enumerate(zip(arrays, others, strict=True))
-        ])
+        with cython.critical_section(machine_lock):
+            return tuple([
+                self.to_write(i, array, count)
+                for i, (array, count) in enumerate(zip(arrays, others, strict=True))
+            ])
 
     cdef object to_write(self, Py_ssize_t i, cnp.ndarray array, Py_ssize_t others):
         """Return the array, if it is the one in the cell, owns its memory, and has no other holder;
@@ -196,19 +210,23 @@ cdef class Transaction:
         """
         if (
             others == 0
-            and (<Cell>self._cells[i]).value is array
+            and (<Cell>self._cells[i])._value is array
             and cnp.PyArray_CHKFLAGS(array, cnp.NPY_ARRAY_OWNDATA)
             and cnp.PyArray_ISWRITEABLE(array)
         ):
             return array
         return own_copy(array)
 
-    cpdef end(self):
+    def end(self):
         """Let the others go on; then do what Ctrl-C does, if it was pressed."""
+        with cython.critical_section(machine_lock):
+            self.finish()
+
+    cdef int finish(self) except -1:
         global under_way
         cdef Cell cell
         if self._marked is None:
-            return
+            return 0
         for cell in self._marked:
             cell._writer = 0
         self._marked = None
@@ -224,12 +242,13 @@ cdef class Transaction:
                 self._handler(*self._interrupts[0])
         if self._interrupted is not None:
             raise self._interrupted
+        return 0
 
     cdef int abandon(self) except -1:
         """In a child, where the thread that made it is not there to end it."""
         cdef Cell cell
         for cell in self._marked or ():
-            cell._writer, cell._lost = LOST, cell.value
+            cell._writer, cell._lost = LOST, cell._value
         self._marked = None
         if self._handler is not None:
             set_handler(SIGINT, self._handler)
@@ -264,7 +283,7 @@ cdef int64_t claim(Frame *frame, int n, const int *storages, int others_run) noe
         array = frame.object[storages[k]]
         # The cell holds it, and this run where it holds its inputs.
         if (
-            <PyObject *>(<Cell>PyList_GET_ITEM(<list>runner.claimed, k)).value == array
+            <PyObject *>(<Cell>PyList_GET_ITEM(<list>runner.claimed, k))._value == array
             and cnp.PyArray_CheckExact(<object>array)
             and Py_REFCNT(array) == 1 + runner.holds_inputs
             and cnp.PyArray_CHKFLAGS(<cnp.ndarray>array, cnp.NPY_ARRAY_OWNDATA)

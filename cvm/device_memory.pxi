@@ -162,7 +162,8 @@ cdef class DeviceMemory:
 
     def __dealloc__(self):
         if self._pool is not None:
-            self._pool.take_back(self.address, self._size)
+            with cython.critical_section(machine_lock):
+                self._pool.take_back(self.address, self._size)
 
 
 @cython.auto_pickle(False)
@@ -170,7 +171,7 @@ cdef class DevicePool:
     """Blocks of device memory by size, kept for reuse.
 
     A block that is given back may be reused at once: all work is on one stream, and so runs in the order in
-    which it is enqueued. Threads use it with the GIL.
+    which it is enqueued. Threads use it one at a time.
 
     Attributes
     ----------
@@ -213,7 +214,8 @@ cdef class DevicePool:
         DeviceMemoryError
             If there is not enough, though caches were given back; the message says for what.
         """
-        return self.take(nbytes, what)
+        with cython.critical_section(machine_lock):
+            return self.take(nbytes, what)
 
     cdef DeviceMemory take(self, int64_t nbytes, what):
         cdef int64_t size = _rounded(nbytes) if self._keeps_blocks else nbytes
@@ -235,7 +237,7 @@ cdef class DevicePool:
         if code:
             for user in [*self._users]:
                 user.drop_arena()
-            self.empty()
+            self.give_all_back()
             code = self._ask(size, &address)
         if code:
             self._refuse(self, nbytes, what, code)
@@ -267,14 +269,19 @@ cdef class DevicePool:
 
     def empty(self):
         """Give all blocks that are cached back to the driver."""
+        with cython.critical_section(machine_lock):
+            self.give_all_back()
+
+    cdef int give_all_back(self) except -1:
         cdef dict free
         free, self._free, self.cached = self._free, {}, 0
         if not free or self.library.enter():
-            return
+            return 0
         for blocks in free.values():
             for address in blocks:
                 self.library.functions.give(address)
         self.library.leave()
+        return 0
 
 
 @cython.auto_pickle(False)

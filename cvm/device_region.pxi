@@ -446,6 +446,10 @@ cdef class DeviceRegion:
 
     def __call__(self, *values):
         """Enqueue the computation; return its results."""
+        with cython.critical_section(machine_lock):
+            return self._run(values)
+
+    cdef tuple _run(self, tuple values):
         cdef RegionPlan plan = self._plan_for(values)
         cdef DeviceMemory arena = None
         cdef tuple found
@@ -481,7 +485,8 @@ cdef class DeviceRegion:
 
     def drop_arena(self):
         """Give the memory of intermediate values back, which is kept for the next call."""
-        self._arena = None
+        with cython.critical_section(machine_lock):
+            self._arena = None
 
 
 cdef enum:

@@ -238,13 +238,15 @@ cdef class Caller:
         cdef list results
         if self._calls is None:
             return self._call(args, n, kwargs, False)
-        kind = self._calls.next()
+        with cython.critical_section(machine_lock):
+            kind = self._calls.next()
         if kind == UNTIMED:
             return self._call(args, n, kwargs, False)
         began = nanoseconds()
         self._is_timed, self._timing = kind == TIMED_CALLS, 0
         results = self._call(args, n, kwargs, False)
-        self._calls.add(kind, began, self._timing)
+        with cython.critical_section(machine_lock):
+            self._calls.add(kind, began, self._timing)
         return results
 
     def _repeat(self, Py_ssize_t n_calls):
@@ -265,8 +267,8 @@ cdef class Caller:
 
         Returns the list of outputs; with ``bare`` the only output.
         """
-        cdef PyObject *few[FEW_INPUTS]
-        cdef PyObject **given = few
+        cdef PyObject *given[FEW_INPUTS]
+        cdef Runner runner
         cdef list held = None
         cdef Py_ssize_t k
         cdef int i
@@ -281,10 +283,24 @@ cdef class Caller:
                 held = [<object>args[i] for i in range(n)] if held is None else held
                 # Python code may run here.
                 held[k] = self._accepted(self._explicit_inputs[k], <object>args[k])
+        begin_runner(&runner)
+        try:
+            if self._are_usual(given, args, n, held):
+                return self._run(given, bare, &runner)
+        finally:
+            end_runner(&runner)
+        return self._call_with(self._collect(args, n, kwargs), bare)
+
+    cdef bint _are_usual(
+        self, PyObject **given, PyObject *const *args, Py_ssize_t n, list held
+    ) noexcept:
+        """Read the values of all inputs; tell whether the program can run on them as they are."""
+        cdef Py_ssize_t k
+        cdef int i
         if any_taken(self._cells):
-            return self._call_with(self._collect(args, n, kwargs), bare)
+            return False
         for i in range(self._n_cells):
-            given[i] = <PyObject *>(<Cell>self._cells[i]).value
+            given[i] = <PyObject *>(<Cell>self._cells[i])._value
         for i in range(self._n_cells, self._n_inputs):
             given[i] = <PyObject *>None
         for k in range(n):
@@ -292,12 +308,13 @@ cdef class Caller:
         if n != STORED:
             for i in range(self._n_overwritten):
                 if not may_be_overwritten(self._overwritten_inputs[i], given, self._n_cells):
-                    return self._call_with(self._collect(args, n, kwargs), bare)
-        return self._run(given, bare)
+                    return False
+        return True
 
     cdef object _call_with(self, list values, bint bare):
         """Run with the values of all inputs."""
         cdef PyObject **given
+        cdef Runner runner
         cdef Py_ssize_t i
         if self._native is None:
             with self._blas_limit or nullcontext():
@@ -306,31 +323,31 @@ cdef class Caller:
         given = <PyObject **>PyMem_Malloc(max(len(values), 1) * sizeof(PyObject *))
         if given == NULL:
             raise MemoryError()
+        begin_runner(&runner)
         try:
             # Others than the list have the values of cells: the counts of references tell who.
             for i in range(len(values)):
                 given[i] = <PyObject *>values[i]
             for i in range(self._n_cells):
-                if given[i] == <PyObject *>(<Cell>self._cells[i]).value:
+                if given[i] == <PyObject *>(<Cell>self._cells[i])._value:
                     values[i] = None
-            return self._run(given, bare)
+            return self._run(given, bare, &runner)
         finally:
+            end_runner(&runner)
             PyMem_Free(given)
 
-    cdef object _run(self, PyObject **values, bint bare):
+    cdef object _run(self, PyObject **values, bint bare, Runner *runner):
         """Run the program natively; then, if all went well, set the updated values."""
         cdef Given few[FEW_INPUTS]
         cdef Given *given = few
         cdef PyObject *few_results[FEW_RESULTS]
         cdef PyObject **results = few_results
-        cdef Runner runner
         cdef Transaction transaction
         cdef int i
         if self._n_inputs > FEW_INPUTS:
             given = <Given *>PyMem_Malloc(self._n_inputs * sizeof(Given))
             if given == NULL:
                 raise MemoryError()
-        set_to_zero(&runner, sizeof(Runner))
         runner.claimed = <PyObject *>self._claimed_cells
         runner.blas_limit = NULL if self._blas_limit is None else <PyObject *>self._blas_limit
         runner.is_timed, self._is_timed = self._is_timed, False
@@ -338,7 +355,7 @@ cdef class Caller:
             read_given(&given[i], values[i], i < self._n_cells and self._kinds[i].is_written)
         try:
             if bare:
-                run_tree(&self._native.tree, given, &runner, results)
+                run_tree(&self._native.tree, given, runner, results)
                 return owned(results[0])
             if self._n_outputs + self._n_updated > FEW_RESULTS:
                 results = <PyObject **>PyMem_Malloc(
@@ -346,7 +363,7 @@ cdef class Caller:
                 )
                 if results == NULL:
                     raise MemoryError()
-            run_tree(&self._native.tree, given, &runner, results)
+            run_tree(&self._native.tree, given, runner, results)
             self._timing = runner.timing
             return self._take_results(results)
         finally:
@@ -359,7 +376,7 @@ cdef class Caller:
             if runner.transaction != NULL:
                 transaction = <Transaction>runner.transaction
                 Py_XDECREF(runner.transaction)
-                transaction.end()
+                transaction.finish()
 
     cdef list _take_results(self, PyObject **results):
         """Set the updated values; return the outputs. Takes over the references, even on errors."""
@@ -385,9 +402,9 @@ cdef class Caller:
         # No Python code runs until all are set: the old values live on in the results.
         for k in range(self._n_updated):
             cell, at = <Cell>self._cells[self._updated_inputs[k]], self._n_outputs + k
-            old = <PyObject *>cell.value
+            old = <PyObject *>cell._value
             Py_INCREF(<object>old)
-            cell.value = <object>results[at]
+            cell._value = <object>results[at]
             Py_XDECREF(results[at])
             results[at] = old
         for at in range(self._n_outputs, n):
@@ -410,7 +427,8 @@ cdef class Caller:
             for i in range(len(results)):
                 pointers[i] = <PyObject *>results[i]
                 Py_INCREF(results[i])
-            return self._take_results(pointers)
+            with cython.critical_section(machine_lock):
+                return self._take_results(pointers)
         finally:
             PyMem_Free(pointers)
             if transaction is not None:
@@ -420,10 +438,11 @@ cdef class Caller:
         """Return the values of the cells, and the place of the transaction if there is one."""
         cdef Py_ssize_t i, n = len(self._cells)
         cdef list values = PyList_New(n + (len(self._claimed_cells) > 0))
-        for i in range(n):
-            value = (<Cell>self._cells[i]).value
-            Py_INCREF(value)
-            PyList_SET_ITEM(values, i, value)
+        with cython.critical_section(machine_lock):
+            for i in range(n):
+                value = (<Cell>self._cells[i])._value
+                Py_INCREF(value)
+                PyList_SET_ITEM(values, i, value)
         if len(self._claimed_cells):
             Py_INCREF(None)
             PyList_SET_ITEM(values, n, None)

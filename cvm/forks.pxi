@@ -13,8 +13,15 @@ cdef extern from *:
         nanosleep(&moment, NULL);
     }
     #endif
+
+    /* Held while a thread forks: no other one is half-way with what the lock is for. */
+    static _Thread_local MachineLock symcomp_fork_lock;
+    static void symcomp_begin_fork(void) { lock_machine(&symcomp_fork_lock); }
+    static void symcomp_end_fork(void) { unlock_machine(&symcomp_fork_lock); }
     """
     void nap "symcomp_nap" () noexcept nogil
+    void begin_fork "symcomp_begin_fork" ()
+    void end_fork "symcomp_end_fork" ()
 
 # Seconds that a fork waits at most: who writes may himself wait for what the forking thread has. Then
 # others wait for the fork, but not for long: it may, after this, wait for what they have.
@@ -79,10 +86,11 @@ cdef bint is_held_off(unsigned long thread) except -1:
 
 
 def _before_fork():
-    """Wait for transactions to end.
+    """Wait for transactions to end; then hold the machine's lock.
 
     No Python code runs meanwhile: what the handler of a signal raises would be lost here.
     """
+    begin_fork()
     cdef unsigned long thread = PyThread_get_thread_ident()
     cdef double end = time.monotonic() + FORKS_WAIT
     cdef list ends = forking.setdefault(thread, [])
@@ -101,6 +109,7 @@ def _after_in_parent():
         ends.pop()
         if not ends:
             del forking[thread]
+    end_fork()
 
 
 def _after_in_child():
@@ -115,17 +124,17 @@ def _after_in_child():
     for other in [*forking]:
         if other != thread:
             del forking[other]
-    _after_in_parent()
     while at != NULL:
         if (<Transaction>at)._thread != thread:
             unlink(<Transaction>at)
             (<Transaction>at).abandon()
         at = (<Transaction>at)._next
+    _after_in_parent()
 
 
 cdef int find_lost(Cell cell) except -1:
     """Raise an error if the value of a cell is half-written, and not another meanwhile."""
-    if cell.value is cell._lost:
+    if cell._value is cell._lost:
         raise RuntimeError(
             f"the value of {getattr(cell, 'name', None) or 'a shared variable'} is half-written: "
             f"another thread was updating it for more than {FORKS_WAIT:g} s when this process was "

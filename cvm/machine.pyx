@@ -1,4 +1,4 @@
-# cython: boundscheck=False, wraparound=False, cdivision=True
+# cython: boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """The native machine: programs run by plans (plan/*.h), without the interpreter.
 
 This module is the edge: it reads programs into C, wraps arguments without copying them, and makes arrays
@@ -56,6 +56,9 @@ cdef extern from "Python.h":
 
 cdef class NativeMachine
 
+# Stands for the GIL where there is none (plan/machine_lock.h).
+cdef object machine_lock = object()
+
 include "plan.pxi"
 include "calls.pxi"
 include "routines.pxi"
@@ -78,6 +81,7 @@ include "entry.pxi"
 include "dlpack.pxi"
 
 # Callbacks of the C of plans.
+set_the_machine(<PyObject *>machine_lock)
 error_state, errors_ignored = <PyObject *>_quiet_variable, <PyObject *>_quiet_value
 in_python = how_in_python
 before_python = hold_back_interrupts_quietly

@@ -10,7 +10,13 @@ cdef extern from "plan/pool.h":
 
     void set_to_zero(void *, size_t) noexcept nogil
 
+cdef extern from "plan/machine_lock.h":
+    void set_the_machine(PyObject *) noexcept
+
 cdef extern from "plan/plan.h":
+    void begin_runner(Runner *) noexcept
+    void end_runner(Runner *) noexcept
+
     ctypedef struct Runner:
         PyObject *claimed
         PyObject *transaction

@@ -216,12 +216,13 @@ cdef class NativeMachine:
         given = <Given *>PyMem_Calloc(max(len(held), 1), sizeof(Given))
         if given == NULL:
             raise MemoryError()
-        set_to_zero(&runner, sizeof(Runner))
+        begin_runner(&runner)
         try:
             for i in range(len(held)):
                 read_given(&given[i], <PyObject *>held[i], True)
             return self.execute(given, &runner)
         finally:
+            end_runner(&runner)
             PyMem_Free(given)
 
     cdef list execute(self, Given *given, Runner *runner):
@@ -263,14 +264,16 @@ cdef class NativeMachine:
         """Release memory kept for later calls: values, arenas, results to be recycled."""
         cdef int i
         self.kept = None
-        for i in range(self.tree.n_roots):
-            drop_memory_of(self.tree.roots[i])
+        with cython.critical_section(machine_lock):
+            for i in range(self.tree.n_roots):
+                drop_memory_of(self.tree.roots[i])
 
     def plan(self):
         """Return the segments of the plans that are kept, as text."""
-        return "\n\n".join(
-            [segment_text(self.tree.roots[i], f"plan {i}") for i in range(self.tree.n_roots)]
-        )
+        with cython.critical_section(machine_lock):
+            return "\n\n".join(
+                [segment_text(self.tree.roots[i], f"plan {i}") for i in range(self.tree.n_roots)]
+            )
 
     def allocated(self, shapes):
         """Return how many bytes a run of the plan for inputs of these shapes allocates.
@@ -279,13 +282,14 @@ cdef class NativeMachine:
         """
         cdef int i, k
         cdef Segment *s
-        for i in range(self.tree.n_roots):
-            s = self.tree.roots[i]
-            if all([
-                shape is None or shape == tuple([s.layouts[k].shape[a] for a in range(s.layouts[k].ndim)])
-                for k, shape in enumerate(shapes)
-            ]):
-                return allocated_bytes(s)
+        with cython.critical_section(machine_lock):
+            for i in range(self.tree.n_roots):
+                s = self.tree.roots[i]
+                if all([
+                    shape is None or shape == tuple([s.layouts[k].shape[a] for a in range(s.layouts[k].ndim)])
+                    for k, shape in enumerate(shapes)
+                ]):
+                    return allocated_bytes(s)
         return None
 
     @property

@@ -120,8 +120,9 @@ cdef class NativeTally:
         """The positions of instructions that straight code does, in plans that are kept."""
         cdef int i
         cdef set found = set()
-        for i in range(self.machine.tree.n_roots):
-            add_straight_positions(self.machine.tree.roots[i], found)
+        with cython.critical_section(machine_lock):
+            for i in range(self.machine.tree.n_roots):
+                add_straight_positions(self.machine.tree.roots[i], found)
         return found
 
     @property
@@ -149,17 +150,19 @@ cdef class NativeTally:
         cdef list runs = [counts.planned[i] for i in range(n)]
         cdef list python = [counts.planned_python[i] for i in range(n)]
         cdef list variants = [[] for _ in range(n)]
-        for i in range(n):
-            variants[i] = seen_variants(counts.seen[i])
-        for i in range(self.machine.tree.n_roots):
-            add_segment(self.machine.tree.roots[i], &self.machine.code, runs, python, variants)
+        with cython.critical_section(machine_lock):
+            for i in range(n):
+                variants[i] = seen_variants(counts.seen[i])
+            for i in range(self.machine.tree.n_roots):
+                add_segment(self.machine.tree.roots[i], &self.machine.code, runs, python, variants)
         return [
             Counted(i, runs[i], python[i], merged(variants[i])) for i in range(n) if runs[i]
         ]
 
     def events(self):
         """Return the last instructions that were timed, in the order in which they ended."""
-        return events_of(&self.machine.tree.counts.log)
+        with cython.critical_section(machine_lock):
+            return events_of(&self.machine.tree.counts.log)
 
 
 cdef list seen_variants(SeenShapes *s):
@@ -292,4 +295,5 @@ cdef class Calls:
 
     def events(self):
         """Return the last calls that were timed."""
-        return events_of(&self.log)
+        with cython.critical_section(machine_lock):
+            return events_of(&self.log)

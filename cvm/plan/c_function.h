@@ -69,17 +69,23 @@ static int call_c_function(void *data, const void *const *arguments, void *const
     CFunctionData *f = (CFunctionData *)data;
     Runner runner;
     int status;
-    memset(&runner, 0, sizeof(Runner));
-    runner.released = PyGILState_Check() ? NULL : WITHOUT_GIL;
+    if (PyGILState_Check()) {
+        begin_runner(&runner);
+    } else {
+        memset(&runner, 0, sizeof(Runner));
+        runner.released = WITHOUT_GIL;
+    }
     status = run_c_function(f, arguments, results, &runner);
     if (status != DONE) {
         take_gil(&runner);
         keep_error(f);
     }
-    if (runner.is_ensured)
+    if (runner.is_ensured) {
         give_up_gil(&runner);
-    else if (runner.released != WITHOUT_GIL)
+    } else if (runner.released != WITHOUT_GIL) {
         take_gil(&runner);
+        end_runner(&runner);
+    }
     return status == DONE ? 0 : -1;
 }
 
@@ -127,10 +133,11 @@ static Segment *plan_c_function(Tree *tree, const Given *given, int *status)
     Runner runner;
     Segment *root = NULL;
     Planner *p;
-    memset(&runner, 0, sizeof(Runner));
+    begin_runner(&runner);
     p = new_planner(tree, &runner);
     if (p == NULL) {
         *status = RAISED;
+        end_runner(&runner);
         return NULL;
     }
     tree->clock++;
@@ -150,6 +157,7 @@ static Segment *plan_c_function(Tree *tree, const Given *given, int *status)
             root->references++;
     }
     drop_planner(p);
+    end_runner(&runner);
     return *status == DONE ? root : NULL;
 }
 

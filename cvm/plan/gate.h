@@ -65,7 +65,7 @@ static int run_check(const void *params, Frame *frame)
         made = i + 1;
     }
     if (made == c->n)
-        result = call_quietly(c->check, shown, c->n);
+        result = call_quietly(frame->runner, c->check, shown, c->n);
     while (made > 0)
         Py_DECREF(shown[--made]);
     Py_XDECREF(result);

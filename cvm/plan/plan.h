@@ -9,6 +9,7 @@
 
 #include <Python.h>
 #include <stdint.h>
+#include "machine_lock.h"
 #include "pool.h"
 
 enum { MOST_AXES = 16, MOST_ARRAYS = 64, MOST_OUTCOME = 2 * MOST_AXES + 4, MOST_IN_GROUP = 4 };
@@ -233,6 +234,7 @@ struct Frame {
 /* One call of a function: whether this thread has the GIL, and what the functions that it runs share. */
 typedef struct Runner {
     PyThreadState *released;    /* not NULL: the GIL is given up */
+    MachineLock lock;           /* stands for the GIL where there is none */
     const int *cancelled;       /* of a thread of the pool: whether its work is still wanted; else NULL */
     PyObject *claimed;          /* a list of the cells whose arrays may be overwritten; borrowed */
     PyObject *transaction;      /* keeps others from these arrays; owned; NULL: not begun */
@@ -272,6 +274,19 @@ static inline Place placed(const Operand *x)
     return found;
 }
 
+/* A call begins in a thread that has the GIL. */
+static inline void begin_runner(Runner *runner)
+{
+    memset(runner, 0, sizeof(Runner));
+    lock_machine(&runner->lock);
+}
+
+/* A call ends; its thread has the GIL. */
+static inline void end_runner(Runner *runner)
+{
+    unlock_machine(&runner->lock);
+}
+
 static inline void give_up_gil(Runner *runner)
 {
     if (runner->released != NULL)
@@ -279,6 +294,7 @@ static inline void give_up_gil(Runner *runner)
     if (runner->is_ensured) {
         runner->is_ensured = 0;
         runner->released = WITHOUT_GIL;
+        unlock_machine(&runner->lock);
         PyGILState_Release(runner->ensured);
     } else {
         runner->released = PyEval_SaveThread();
@@ -293,6 +309,7 @@ static inline void take_gil(Runner *runner)
     runner->released = NULL;
     if (state == WITHOUT_GIL) {
         runner->ensured = PyGILState_Ensure();
+        lock_machine(&runner->lock);
         runner->is_ensured = 1;
     } else {
         PyEval_RestoreThread(state);

@@ -31,13 +31,15 @@ typedef struct {
 /* Set by the module: what NumPy keeps in its variable where errors of numbers are ignored. */
 static PyObject *error_state, *errors_ignored;
 
-/* Call a function, NumPy's warnings of overflow and the like being off. */
-static PyObject *call_quietly(PyObject *function, PyObject **arguments, int n)
+/* Call a function, NumPy's warnings of overflow and the like being off. It may wait for other threads. */
+static PyObject *call_quietly(Runner *runner, PyObject *function, PyObject **arguments, int n)
 {
     PyObject *token = PyContextVar_Set(error_state, errors_ignored), *result;
     if (token == NULL)
         return NULL;
+    unlock_machine(&runner->lock);
     result = PyObject_Vectorcall(function, arguments, (size_t)n, NULL);
+    lock_machine(&runner->lock);
     if (PyContextVar_Reset(error_state, token) < 0)
         Py_CLEAR(result);
     Py_DECREF(token);
@@ -119,7 +121,7 @@ static int compute_in_python(const PythonCall *c, Frame *frame, PyObject **found
             goto out;
         made = i + 1;
     }
-    value = call_quietly(c->compute, shown, c->n_arguments);
+    value = call_quietly(frame->runner, c->compute, shown, c->n_arguments);
     if (value == NULL)
         goto out;
     for (j = 0; j < c->n_results; j++) {

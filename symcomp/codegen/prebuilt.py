@@ -49,8 +49,9 @@ PAIRS: tuple[tuple[Pattern, Pattern], ...] = (
     ((False, False), (True, False)),
     ((False, False), (False, True)),
 )
-# Flags of warnings; with a comma, like -Wl,-O1, they are for other programs.
-_OF_WARNINGS = re.compile(r"-W[^,]*")
+# Flags that need no other loops: those of warnings (with a comma, like -Wl,-O1, they are for other
+# programs), and -O0, which is to make the compiler faster.
+_OF_SAME_LOOPS = re.compile(r"-W[^,]*|-O0")
 
 
 def addresses(names: Iterable[str]) -> dict[str, int]:
@@ -66,10 +67,10 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
 
 def shares_loops() -> bool:
     """Tell whether C files may call the installed loops: flags like those of sanitizers need loops
-    compiled with them. Warnings change no code.
+    compiled with them. Warnings and -O0 do not.
     """
     flags = shlex.split(config.cflags)
-    if not all(map(_OF_WARNINGS.fullmatch, flags)) or not sys.platform.startswith("linux"):
+    if not all(map(_OF_SAME_LOOPS.fullmatch, flags)) or not sys.platform.startswith("linux"):
         return False
     return hasattr(_library(), f"nest_reduction_{nest_version()}")
 

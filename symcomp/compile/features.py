@@ -101,7 +101,7 @@ def features() -> tuple[Feature, ...]:
         hoisted_copies.offer()
     if {"devices", "sparse"} <= offered:
         device_sparse.offer()
-    has_loops = not _MODULES_OF_LOOPS.isdisjoint(sys.modules) or is_extended()
+    has_loops = any(name in sys.modules for name in _MODULES_OF_LOOPS) or is_extended()
     of_loops = [loops.LOOPS] if has_loops else []
     return (CPU, *of_loops, GRAPHS, *offered_features(), *_registered)
 

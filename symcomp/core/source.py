@@ -5,7 +5,6 @@ from __future__ import annotations
 import linecache
 import sys
 from contextvars import ContextVar
-from functools import cache
 from types import FrameType
 from typing import NamedTuple
 
@@ -31,13 +30,25 @@ class Source(NamedTuple):
         return f"{self}\n{indent}{text}" if text else str(self)
 
 
-@cache
-def _is_internal(module: str, file: str) -> bool:
-    if file.startswith("<doctest"):
+# Files of symcomp that made variables: most frames are found here, without their module's name.
+_internal: set[str] = set()
+
+
+def _is_internal(frame: FrameType) -> bool:
+    """Tell whether a frame is of symcomp; keep its file if it is."""
+    file = frame.f_code.co_filename
+    if file in _internal:
+        return True
+    module = frame.f_globals.get("__name__", "")
+    if (
+        file.startswith("<doctest")
+        or module.startswith("symcomp.tests")
+        or not (module == "symcomp" or module.startswith("symcomp."))
+    ):
         return False
-    return (module == "symcomp" or module.startswith("symcomp.")) and not module.startswith(
-        "symcomp.tests"
-    )
+    if not file.startswith("<"):  # no file, but a name that code of users may have too
+        _internal.add(file)
+    return True
 
 
 _stands_for: ContextVar[tuple[Source | None] | None] = ContextVar("_stands_for", default=None)
@@ -68,8 +79,8 @@ def user_line() -> Source | None:
         return given[0]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        code = frame.f_code
-        if not _is_internal(frame.f_globals.get("__name__", ""), code.co_filename):
-            return Source(code.co_filename, frame.f_lineno, code.co_name)
+        # called for each variable, through dozens of frames: only the first of a file is a call
+        if frame.f_code.co_filename not in _internal and not _is_internal(frame):
+            return Source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back
     return None

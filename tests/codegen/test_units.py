@@ -77,22 +77,23 @@ def test_loops_that_were_compiled_before_give_the_same_bits(tmp_path) -> None:
     rng = np.random.default_rng(0)
     values = [rng.normal(size=n).astype("float32") for n in ((3, 5), (200, 70), (1, 9000))]
     found = []
-    for flags in ("-Wall -Wno-type-limits", "-DNOTHING"):
+    for flags in ("-Wall -Wno-type-limits", "-Wall -O0", "-DNOTHING"):
         with config.change_flags(compiledir=str(tmp_path / "kernels"), kernels=True, cflags=flags):
             assert prebuilt.shares_loops() == (flags != "-DNOTHING")
             f = symcomp.function([x], outputs, mode="FAST_RUN")
             found.append([f(v[::-1, ::k]) for v in values for k in (1, 2)])
-    for got, want in zip(*found, strict=True):
-        for a, b in zip(got, want, strict=True):
-            np.testing.assert_array_equal(a, b)
+    for of_call in zip(*found, strict=True):
+        for got, other, want in zip(*of_call, strict=True):
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(other, want)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="each file has its own loops")
-def test_flags_of_warnings_change_no_loops() -> None:
-    for flags in ("", "-Wall -Werror"):
+def test_flags_that_need_no_other_loops() -> None:
+    for flags in ("", "-Wall -Werror", "-Wextra -O0"):
         with config.change_flags(cflags=flags):
             assert prebuilt.shares_loops()
-    for flags in ("-Wl,-O1", "-Wall -g", "-fsanitize=address"):
+    for flags in ("-Wl,-O1", "-Wall -g", "-fsanitize=address", "-O3", "-O0 -g"):
         with config.change_flags(cflags=flags):
             assert not prebuilt.shares_loops()
 

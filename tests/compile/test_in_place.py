@@ -21,6 +21,8 @@ from symcomp.cvm.prepare import lowered_instructions
 from symcomp.ifelse import ifelse
 from symcomp.vm.machine import PythonMachine
 
+pytestmark = pytest.mark.overwrites
+
 PLAIN = symcomp.Mode().excluding("inplace")
 
 

@@ -46,6 +46,7 @@ def test_results(order):
         assert all(begins_at_line(z) for z in results)
 
 
+@pytest.mark.overwrites
 def test_shared_values_stay_at_lines():
     start = np.arange(3000.0)
     w = symcomp.shared(start)

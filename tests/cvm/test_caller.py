@@ -206,6 +206,7 @@ def test_other_threads_and_signals_have_their_turn_between_calls():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent by kill")
 @pytest.mark.parametrize("mode", MODES, ids=["cvm", "vm"])
+@pytest.mark.overwrites
 def test_ctrl_c_while_values_are_written_over(mode):
     i, size = T.lscalar("i"), 3_000_000
     w, v = symcomp.shared(np.zeros(size), name="w"), symcomp.shared(np.zeros(5), name="v")
@@ -237,6 +238,7 @@ def test_ctrl_c_while_values_are_written_over(mode):
     assert set(w.get_value()) == {v.get_value()[2]}
 
 
+@pytest.mark.overwrites
 def test_shared_values_are_copied_while_somebody_holds_them():
     w = symcomp.shared(np.zeros(3), name="w")
     f = symcomp.function([], [], updates=[(w, w + 1.0)])
@@ -295,6 +297,7 @@ def test_transactions_within_each_other():
     outer.end()
 
 
+@pytest.mark.overwrites
 def test_the_gate_asks_kernels_whether_they_take_their_values():
     x = T.dmatrix("x")
     w, b = symcomp.shared(np.ones((2, 2))), symcomp.shared(np.zeros(3))

@@ -75,6 +75,7 @@ def another(work, undo):
 
 
 @pytest.mark.parametrize("mode", ["cvm", "vm"])
+@pytest.mark.overwrites
 def test_a_child_sees_whole_values(mode):
     w, x = symcomp.shared(np.zeros(200_000), name="w"), T.dmatrix("x")
     with config.change_flags(kernels=True):

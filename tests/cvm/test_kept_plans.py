@@ -118,6 +118,7 @@ def test_updates_are_new_values_or_written_over():
     assert both(build, vectors(3)).repeated == CALLS - 1
 
 
+@pytest.mark.overwrites
 def test_who_holds_the_old_value_keeps_it():
     w = symcomp.shared(np.zeros(4))
     f = symcomp.function([], [], updates=[(w, w + 1)])
@@ -512,6 +513,7 @@ def test_small_results_are_used_again_when_nobody_has_them():
     np.testing.assert_allclose(reference(), 2 * np.exp(7.0), rtol=1e-14)
 
 
+@pytest.mark.overwrites
 def test_updated_values_belong_to_their_variables():
     """No plan holds them, so that they can be overwritten in place."""
     w, x = symcomp.shared(np.zeros(3)), T.dvector()

@@ -89,6 +89,7 @@ def test_who_holds_an_array_is_counted():
     assert others(lambda v: v) == alone
 
 
+@pytest.mark.overwrites
 def test_the_gate_stands_before_what_is_proven():
     rng = np.random.default_rng(0)
     x, target = T.dmatrix("x"), T.dmatrix("target")
