@@ -102,6 +102,7 @@ cdef extern from "plan/plan.h":
         Layout *layouts
         Result *results
         Segment **nested
+        Segment *next_retired
         int n_nested
         int n_calls, n_storages, n_exits, n_marks, n_bindings
         int first_own_storage, first_own_mark
@@ -183,6 +184,8 @@ cdef extern from "plan/trees.h":
         int64_t clock, planned, not_kept
         int64_t *reasons
         Counts *counts
+        Segment *retired
+        Segment *expiring
         Pool reserved
 
     int (*keep_values)(const Planner *) except -1

@@ -50,6 +50,7 @@ cdef extern from "plan/counts.h":
     double mean_time(const Times *) noexcept
     void log_event(EventLog *, int64_t, int64_t, int64_t, unsigned long) noexcept
     void measure_clock() noexcept
+    void operands_at(const Segment *, int, Operand **, const Operand **) noexcept
 
 
 cdef list events_of(EventLog *log):
@@ -155,6 +156,8 @@ cdef class NativeTally:
                 variants[i] = seen_variants(counts.seen[i])
             for i in range(self.machine.tree.n_roots):
                 add_segment(self.machine.tree.roots[i], &self.machine.code, runs, python, variants)
+            add_chain(self.machine.tree.retired, &self.machine.code, runs, python, variants)
+            add_chain(self.machine.tree.expiring, &self.machine.code, runs, python, variants)
         return [
             Counted(i, runs[i], python[i], merged(variants[i])) for i in range(n) if runs[i]
         ]
@@ -185,12 +188,25 @@ cdef list seen_variants(SeenShapes *s):
     return found[::-1]
 
 
+cdef tuple shapes_at(Segment *s, int mark, Operand **of_slot, const Instruction *instruction):
+    """Return the shapes of the operands of the instruction at a mark."""
+    cdef int i, n = instruction.n_inputs + instruction.n_outputs
+    cdef const Operand **operands = <const Operand **>PyMem_Calloc(max(n, 1), sizeof(Operand *))
+    if operands == NULL:
+        raise MemoryError()
+    try:
+        operands_at(s, mark, of_slot, operands)
+        return tuple([shape_of_operand(operands[i]) for i in range(n)])
+    finally:
+        PyMem_Free(operands)
+
+
 cdef int add_segment(Segment *s, Code *code, list runs, list python, list variants) except -1:
     """Add the counts of a segment and of the segments that follow its guards."""
-    cdef int i, k, position, last = -1
+    cdef int i, position, last = -1
     cdef Instruction *instruction
     cdef Operand **of_slot = <Operand **>PyMem_Calloc(max(code.n_slots, 1), sizeof(Operand *))
-    cdef int at = 0, end
+    cdef int at = 0
     if of_slot == NULL:
         raise MemoryError()
     in_python = {s.calls[i].position for i in range(s.n_calls) if s.calls[i].is_python}
@@ -209,30 +225,23 @@ cdef int add_segment(Segment *s, Code *code, list runs, list python, list varian
             if s.times == NULL or i < s.first_own_mark or s.times.times[i].n == 0:
                 continue
             instruction = &code.instructions[position]
-            inputs = tuple([
-                None if instruction.inputs[k] < 0 else shape_of_operand(of_slot[instruction.inputs[k]])
-                for k in range(instruction.n_inputs)
-            ])
-            # The bindings that follow are first of all those of the outputs.
-            for k in range(instruction.n_outputs):
-                of_slot[instruction.outputs[k]] = NULL
-            end = at
-            while end < s.n_bindings and end < at + instruction.n_outputs + 1:
-                for k in range(instruction.n_outputs):
-                    if s.bindings[end].slot == instruction.outputs[k] and s.bindings[end].operand != NULL:
-                        of_slot[instruction.outputs[k]] = s.bindings[end].operand
-                end += 1
-            outputs = tuple([
-                shape_of_operand(of_slot[instruction.outputs[k]]) for k in range(instruction.n_outputs)
-            ])
+            shapes = shapes_at(s, i, of_slot, instruction)
             variants[position].append(Variant(
-                inputs, outputs, s.times.times[i].n, s.times.times[i].nanoseconds * 1e-9,
+                shapes[: instruction.n_inputs], shapes[instruction.n_inputs :], s.times.times[i].n, s.times.times[i].nanoseconds * 1e-9,
                 mean_time(&s.times.times[i]) * 1e-9,
             ))
     finally:
         PyMem_Free(of_slot)
     for i in range(s.n_exits):
         add_segment(s.exits[i], code, runs, python, variants)
+    return 0
+
+
+cdef int add_chain(Segment *s, Code *code, list runs, list python, list variants) except -1:
+    """Add the counts of segments that are forgotten, and not yet freed."""
+    while s != NULL:
+        add_segment(s, code, runs, python, variants)
+        s = s.next_retired
     return 0
 
 

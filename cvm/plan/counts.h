@@ -2,6 +2,7 @@
 #ifndef SYMCOMP_COUNTS_H
 #define SYMCOMP_COUNTS_H
 
+#include <alloca.h>
 #include <pythread.h>
 #include <time.h>
 #include "segments.h"
@@ -415,6 +416,80 @@ static void count_part(const Segment *s, int call, Counts *counts, int failed)
     }
     if (!failed && end > 0 && s->marks[end - 1].position == s->marks[end].position)
         counts->planned[s->marks[end].position]--; /* planned again from its checkpoint */
+}
+
+/* ---- segments that are forgotten */
+
+/* The operands of the instruction at a mark, inputs first. ``of_slot`` are those of all slots before it; the
+   bindings that follow are first of all those of the outputs. */
+static void operands_at(const Segment *s, int mark, Operand *const *of_slot, const Operand **operands)
+{
+    const Instruction *instruction = &s->code->instructions[s->marks[mark].position];
+    const int first = s->marks[mark].n_bindings, n = instruction->n_inputs;
+    int i, k;
+    for (i = 0; i < n; i++)
+        operands[i] = instruction->inputs[i] < 0 ? NULL : of_slot[instruction->inputs[i]];
+    for (k = 0; k < instruction->n_outputs; k++) {
+        operands[n + k] = NULL;
+        for (i = first; i < s->n_bindings && i <= first + instruction->n_outputs; i++)
+            if (s->bindings[i].slot == instruction->outputs[k] && s->bindings[i].operand != NULL)
+                operands[n + k] = s->bindings[i].operand;
+    }
+}
+
+static void take_over_times(Counts *counts, const Segment *s, int mark, Operand *const *of_slot)
+{
+    const int position = s->marks[mark].position;
+    const Instruction *instruction = &s->code->instructions[position];
+    const int n = instruction->n_inputs + instruction->n_outputs;
+    const Operand **operands = (const Operand **)alloca(((size_t)n + 1) * sizeof(Operand *));
+    const Times *from = &s->times->times[mark];
+    SeenShapes *seen;
+    operands_at(s, mark, of_slot, operands);
+    seen = seen_shapes(counts, position, operands, instruction->n_inputs, instruction->n_outputs);
+    if (seen == NULL)
+        return;
+    seen->times.n += from->n;
+    seen->times.nanoseconds += from->nanoseconds;
+    seen->times.total += from->total;
+    if (seen->times.usual == 0)
+        seen->times.usual = from->usual;
+}
+
+static int calls_python_at(const Segment *s, int position)
+{
+    int i;
+    for (i = 0; i < s->n_calls; i++)
+        if (s->calls[i].is_python && s->calls[i].position == position)
+            return 1;
+    return 0;
+}
+
+/* Keep the counts and times of a segment that is freed, as those of runs that were not kept. */
+static void take_over(Counts *counts, const Segment *s)
+{
+    Operand **of_slot;
+    int i, at = 0, last = -1;
+    if (counts == NULL)
+        return;
+    of_slot = (Operand **)calloc((size_t)s->code->n_slots + 1, sizeof(Operand *));
+    if (of_slot == NULL)
+        return;
+    for (i = 0; i < s->n_marks; i++) {
+        const int position = s->marks[i].position;
+        if (position == last)
+            continue;
+        last = position;
+        counts->planned[position] += s->runs;
+        if (calls_python_at(s, position))
+            counts->planned_python[position] += s->runs;
+        for (; at < s->marks[i].n_bindings; at++)
+            of_slot[s->bindings[at].slot] = s->bindings[at].operand;
+        if (s->times != NULL && i >= s->first_own_mark && s->times->times[i].n > 0)
+            take_over_times(counts, s, i, of_slot);
+    }
+    __atomic_sub_fetch(&counts->runs, s->runs, __ATOMIC_RELAXED);
+    free(of_slot);
 }
 
 #endif

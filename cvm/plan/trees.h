@@ -100,10 +100,12 @@ static void free_retired(Tree *tree)
 {
     while ((tree->retired != NULL || tree->expiring != NULL) &&
            __atomic_load_n(&tree->active[!tree->epoch], __ATOMIC_SEQ_CST) == 0) {
-        Segment *found = tree->expiring;
+        Segment *found = tree->expiring, *s;
         tree->expiring = tree->retired;
         tree->retired = NULL;
         __atomic_store_n(&tree->epoch, !tree->epoch, __ATOMIC_SEQ_CST);
+        for (s = found; s != NULL; s = s->next_retired)
+            take_over(tree->counts, s);
         free_chain(found);
     }
 }

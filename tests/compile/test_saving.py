@@ -410,7 +410,7 @@ def test_archives_with_tricks(path):
     with pytest.raises(LoadError, match="is no array"):
         symcomp.load(archive_of(path, (TEXT, text), (link, b"/etc/passwd")))
     entry = b'"outputs":{"variable":0}'
-    deep = text.replace(entry, b'"outputs":' + b'{"list":[' * 900 + entry[10:] + b"]}" * 900)
+    deep = text.replace(entry, b'"outputs":' + b'{"list":[' * 50_000 + entry[10:] + b"]}" * 50_000)
     assert deep != text
     with pytest.raises(LoadError, match="is not JSON|describes what cannot be: RecursionError"):
         symcomp.load(archive_of(path, (TEXT, deep), *arrays))

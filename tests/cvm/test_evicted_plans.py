@@ -63,6 +63,21 @@ def test_the_outcome_not_used_for_longest_goes_first():
         assert f.repeated - before == 4 and segments(f) == 4
 
 
+def test_profiles_count_what_forgotten_plans_did():
+    with config.change_flags(most_plans=3):
+        f = elements_not_zero()
+        for k in range(200):
+            f(with_ones(1 + k % 7))
+    tally = f.executable.machine.tally
+    counted = tally.counted()
+    assert f.repeated > 0 and tally.runs == 200
+    assert {c.runs for c in counted} == {200}
+    # Each shape is one variant, whichever plans its runs were of.
+    last = counted[-1].variants
+    assert len({v.inputs for v in last}) == len(last) == 7
+    assert sum(v.timed for v in last) >= 16
+
+
 def test_ends_go_before_what_they_follow():
     """A plan is forgotten only after all plans that follow its guards."""
     with config.change_flags(most_plans=3):
