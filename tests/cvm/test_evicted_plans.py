@@ -179,9 +179,10 @@ def test_threads_forget_what_others_run():
     _together(4, work)
     assert segments(f) <= 4
     before = f.repeated
-    for _ in range(100):
+    for _ in range(200):
         f(with_ones(7, size))
-    assert f.repeated - before >= 50
+    # Of calls whose plans are new, one in MOST_UNKEPT (64, cvm/plan/tree.h) is kept at least.
+    assert f.repeated - before >= 200 - 64
 
 
 def test_threads_forget_steps_that_others_run():
