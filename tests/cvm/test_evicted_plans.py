@@ -181,7 +181,7 @@ def test_threads_forget_what_others_run():
     before = f.repeated
     for _ in range(200):
         f(with_ones(7, size))
-    # Of calls whose plans are new, one in MOST_UNKEPT (64, cvm/plan/tree.h) is kept at least.
+    # At least one in MOST_UNKEPT (64, cvm/plan/tree.h) of the calls with new plans keeps its plan.
     assert f.repeated - before >= 200 - 64
 
 
