@@ -148,12 +148,11 @@ cdef class NativeTally:
         """Return the counts of each instruction that ran."""
         cdef Counts *counts = self.machine.tree.counts
         cdef int i, n = self.machine.code.n_instructions
-        cdef list runs = [counts.planned[i] for i in range(n)]
-        cdef list python = [counts.planned_python[i] for i in range(n)]
-        cdef list variants = [[] for _ in range(n)]
+        cdef list runs, python, variants
         with cython.critical_section(machine_lock):
-            for i in range(n):
-                variants[i] = seen_variants(counts.seen[i])
+            runs = [counts.planned[i] for i in range(n)]
+            python = [counts.planned_python[i] for i in range(n)]
+            variants = [seen_variants(counts.seen[i]) for i in range(n)]
             for i in range(self.machine.tree.n_roots):
                 add_segment(self.machine.tree.roots[i], &self.machine.code, runs, python, variants)
             add_chain(self.machine.tree.retired, &self.machine.code, runs, python, variants)
@@ -227,8 +226,8 @@ cdef int add_segment(Segment *s, Code *code, list runs, list python, list varian
             instruction = &code.instructions[position]
             shapes = shapes_at(s, i, of_slot, instruction)
             variants[position].append(Variant(
-                shapes[: instruction.n_inputs], shapes[instruction.n_inputs :], s.times.times[i].n, s.times.times[i].nanoseconds * 1e-9,
-                mean_time(&s.times.times[i]) * 1e-9,
+                shapes[: instruction.n_inputs], shapes[instruction.n_inputs :], s.times.times[i].n,
+                s.times.times[i].nanoseconds * 1e-9, mean_time(&s.times.times[i]) * 1e-9,
             ))
     finally:
         PyMem_Free(of_slot)

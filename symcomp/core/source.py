@@ -37,8 +37,6 @@ _internal: set[str] = set()
 def _is_internal(frame: FrameType) -> bool:
     """Tell whether a frame is of symcomp; keep its file if it is."""
     file = frame.f_code.co_filename
-    if file in _internal:
-        return True
     module = frame.f_globals.get("__name__", "")
     if (
         file.startswith("<doctest")

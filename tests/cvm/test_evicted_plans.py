@@ -1,7 +1,6 @@
 """The plans not used for longest are forgotten when there are as many as the bound says."""
 
 import gc
-import threading
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import config
 from symcomp.ifelse import ifelse
+from symcomp.tests.cvm.together import together
 
 
 @pytest.fixture(autouse=True)
@@ -145,25 +145,6 @@ def _check_steps_are_kept(f):
     assert after["runs"] - before["runs"] == 24 and after["kept"] - before["kept"] == 24
 
 
-def _together(n_threads, work):
-    """Run ``work(k)`` in threads; raise the first of their exceptions."""
-    problems = []
-
-    def run(k):
-        try:
-            work(k)
-        except BaseException as problem:  # noqa: BLE001
-            problems.append(problem)
-
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(n_threads)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if problems:
-        raise problems[0]
-
-
 def test_threads_forget_what_others_run():
     # Large enough for the lock of Python to be given up.
     size = 60_000
@@ -176,7 +157,7 @@ def test_threads_forget_what_others_run():
         for n in orders[k]:
             np.testing.assert_allclose(f(with_ones(5000 * n, size)), 5000 * n * np.exp(1))
 
-    _together(4, work)
+    together(4, work)
     assert segments(f) <= 4
     before = f.repeated
     for _ in range(200):
@@ -195,7 +176,7 @@ def test_threads_forget_steps_that_others_run():
         for counts in orders[k]:
             np.testing.assert_allclose(f(rows(counts, 3000)), expected_rows(counts))
 
-    _together(4, work)
+    together(4, work)
     gc.collect()
     assert segments(f) <= 2 * (4 + 1)
     f.free()

@@ -8,6 +8,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.ifelse import ifelse
 from symcomp.tensor import slinalg
+from symcomp.tests.cvm.together import together
 
 THREADS, CALLS = 4, 250
 
@@ -43,28 +44,19 @@ def test_threads_call_grow_read_and_free_the_same_plans():
     found = functions()
     total = symcomp.shared(np.zeros(8), name="total")
     add = symcomp.function([], total.sum(), updates={total: total + 1})
-    failures = []
 
     def work(seed):
         rng = np.random.default_rng(seed)
-        try:
-            for k in range(CALLS):
-                call_once(found, rng)
-                add()
-                seen = total.get_value()
-                assert (seen == seen[0]).all(), "half an update"
-                if k % 50 == seed:
-                    found["chosen"].plan()
-                    found["sums"].free()
-        except BaseException as problem:  # noqa: BLE001 - shown by the test
-            failures.append(problem)
+        for k in range(CALLS):
+            call_once(found, rng)
+            add()
+            seen = total.get_value()
+            assert (seen == seen[0]).all(), "half an update"
+            if k % 50 == seed:
+                found["chosen"].plan()
+                found["sums"].free()
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    together(THREADS, work)
     assert found["chosen"].profile.calls == THREADS * CALLS
     # An update reads before it waits for its turn, so that some are lost; none is counted twice.
     assert 0 < total.get_value()[0] <= THREADS * CALLS
