@@ -188,6 +188,18 @@ def _plus(rest: Any, *others: tuple[Any, Any]) -> Any:
     return rest
 
 
+def exponent_with_rest(node: Apply) -> tuple[Any, Any] | None:
+    """Return the exponent of ``exp`` or ``exp_of_sum``, a logarithm or an exponential in part, and
+    its rounding error; None for others.
+    """
+    x, *others = node.inputs
+    exponent = x + others[0] if others else x
+    if exponent.dtype != "float64" or node.op.inplace:
+        return None
+    roundings = Roundings(exponent)
+    return (exponent, roundings.error) if roundings.known else None
+
+
 @rule(
     "exp", "exp_of_sum", needs=["add", "sub", "neg", "mul", "sqr", "true_div"], from_above=True,
     why="the rounding error of a logarithm, or an exponential, is one of the exponent",
@@ -196,12 +208,8 @@ def exponential_of_functions(node: Apply, graph: Any) -> Any:
     """exp(c log(x)^2) -> exp_with_rest(c log(x)^2, its rounding error), where x is an argument;
     likewise exp(-exp(x)), exp(c log(x) - x), and exp_of_sum
     """
-    x, *others = node.inputs
-    exponent = x + others[0] if others else x
-    if exponent.dtype != "float64" or node.op.inplace:
-        return None
-    roundings = Roundings(exponent)
-    return call("exp_with_rest", exponent, roundings.error) if roundings.known else None
+    found = exponent_with_rest(node)
+    return None if found is None else call("exp_with_rest", *found)
 
 
 HYPERBOLIC = (sigmoid_of_difference, sech_squared_of_square)

@@ -19,11 +19,11 @@ import numpy as np
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_logic import switch
-from symcomp.ops.elementwise.scalar_math import mul
+from symcomp.ops.elementwise.scalar_math import mul, true_div
 from symcomp.ops.nnet.unit_vector import UnitVector
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
-from symcomp.rewrite.exponents import EXPONENTIALS, HYPERBOLIC, LARGE
+from symcomp.rewrite.exponents import EXPONENTIALS, HYPERBOLIC, LARGE, exponent_with_rest
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.norms import is_count
 from symcomp.rewrite.stabilize.rational import factored
@@ -263,6 +263,33 @@ def _is_made_with_product(exponential: Any, graph: Any) -> bool:
     return all(other.function(node, graph) is None for other in EXPONENTIALS)
 
 
+@rule(
+    "mul", "true_div", why="an exponential may leave the range where a product with it does not",
+    from_above=True, needs_in_view=["exp", "exp_of_sum"],
+)  # fmt: skip
+def product_with_exponential_of_functions(node: Apply, graph: Any) -> Any:
+    """x exp(y) / (z w) -> times_exp_with_rest(x, y, e, z, w), where e is the rounding error of y,
+    which has logarithms or exponentials, as in derivatives of densities
+    """
+    out = node.outputs[0]
+    factors = Factors(out)
+    if out.dtype != "float64" or node.op.inplace:
+        return None
+    if not factors.whole or not factors.of_one_shape:
+        return None
+    found = [x for x in factors.above if elementwise(x, "exp", "exp_of_sum")]
+    rounded = exponent_with_rest(found[0].owner) if len(found) == 1 else None
+    if rounded is None or found[0] in factors.below:
+        return None
+    above = _with_signs([x for x in factors.above if x is not found[0]])
+    if not above and not factors.below:
+        return None
+    x = scaled(factors.number, above[0]) if above else np.asarray(factors.number, out.dtype)
+    z, w = [*factors.below, 1.0, 1.0][:2]
+    product = reduce(mul, [call("times_exp_with_rest", x, *rounded, z, w), *above[1:]])
+    return factors.filled(reduce(true_div, factors.below[2:], product))
+
+
 @rule("sqrt", why="the product may leave the range where its root does not", from_above=True)
 def root_in_range(node: Apply, graph: Any) -> Any:
     """sqrt(x y) -> scaled_product, its root;   sqrt(x / y) likewise"""
@@ -372,7 +399,8 @@ def unit_vector_over_count(node: Apply, graph: Any) -> Any:
 
 EXTREMES = RuleSet(
     [
-        known_difference, common_factor, squares_over, product_with_exponential, product_in_range,
+        known_difference, common_factor, squares_over, product_with_exponential_of_functions,
+        product_with_exponential, product_in_range,
         root_in_range, roots_in_range, *EXPONENTIALS, *HYPERBOLIC,
         unit_vector_over_count,
     ],

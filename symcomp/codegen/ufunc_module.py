@@ -74,7 +74,7 @@ def _value(name: str, dtype: str) -> str:
     row = ROWS[name]()
     text = scalar_text(row, (dtype,) * row.arity, dtype)
     assert text is not None, name
-    return text.of(("x", "y", "w", "v")[: row.arity])
+    return text.of(("x", "y", "w", "v", "u")[: row.arity])
 
 
 def _entry(name: str) -> str:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 import symcomp.tensor as T
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
+from symcomp.tests.exact import units_off
 from symcomp.tests.harness import check
 from symcomp.tests.ops.accuracy import CLAIM_ANYWHERE, beside, check_values, lists, values_at
 
@@ -186,6 +187,21 @@ def test_rests_at_the_ends():
     assert values_at("exponential_rest", [-inf, inf, 709.0], [0, inf, 8.2e307]) == [0, 0, 0]
     check = values_at("exp_with_rest", [-inf, inf, 1.0, 1.0], [np.nan, np.nan, inf, 0.25])
     np.testing.assert_allclose(check, [0, inf, np.e, 1.25 * np.e])
+
+
+def test_products_and_quotients_of_exponentials_with_rests():
+    """Parts of the product may leave the range; infinities and 0 are those of x exp(y) / z / w."""
+    points = [
+        (1.3, -900.0, 1e-17, 1e-200, 1e-150), (1e-300, 900.0, 0.0, 1e-5, 1e50),
+        (3e200, 600.5, 0.0, 1e250, 2e160), (1e-200, -800.3, 0.0, 1e-300, 1e-250),
+    ]  # fmt: skip
+    got = values_at("times_exp_with_rest", *np.array(points).T)
+    with mp.workdps(40):
+        exact = [a * mp.exp(mp.mpf(b) + c) / d / e for a, b, c, d, e in points]
+    assert units_off(got, exact) <= 6
+    ends = [1, inf, 0, -inf, np.nan], [-inf, inf, -2e3, 2e3, 0], [np.nan, inf, 0, 0, 0]
+    got = values_at("times_exp_with_rest", *ends, [2.0, 2.0, 1.0, -1.0, 1.0], [1.0] * 5)
+    np.testing.assert_array_equal(got, [0, inf, 0, inf, np.nan])
 
 
 @given(lists((1e-300, 1e300), (0.5, 2)))

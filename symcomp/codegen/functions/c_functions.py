@@ -66,6 +66,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "by_squares": ("double", "d_by_squares(x, y, w)"),
     "known_difference": ("double", "w"),
     "defined_difference": ("double", "w - w == 0 || x - y != x - y ? w : x - y"),
+    "times_exp_with_rest": ("double", "d_times_exp_with_rest(x, y, w, v, u)"),
     "difference_rest": ("double", "d_difference_rest(x, y, w)"),
     "shared_mean": ("double", "d_shared_mean(x, y, w, v)"),
     "power_of_parts": ("double", "d_power_of_parts(x, y, w, v)"),

@@ -256,7 +256,7 @@ def _mixed(template: Template, names: Sequence[str], work: Sequence[str]) -> str
 
 def _substituted(form: str, values: Sequence[str], work: str) -> str:
     """Substitute arguments, each an identifier or a call, in a template."""
-    letters = dict(zip("xywv", values, strict=False))
+    letters = dict(zip("xywvu", values, strict=False))
     text, word = "", ""
     for letter in form + " ":
         if letter.isalnum() or letter in "_{}.":

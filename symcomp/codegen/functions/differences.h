@@ -96,11 +96,24 @@ INLINE double d_exponential_rest(double x, double y)
     return c == x ? (z - y) + rest : 0;
 }
 
-/* exp(x + e), where e is the rounding error of x; what overflows on the way to it is no error. */
-INLINE double d_exp_with_rest(double x, double e)
+/* exp(e) for the rounding error e of an exponent; what overflows on the way to it is no error. */
+INLINE double growth_of_rest(double e)
 {
     double growth = 1 + finite_or_0(e);
-    return m_exp(x) * (growth > 0.5 ? growth : 0.5);
+    return growth > 0.5 ? growth : 0.5;
+}
+
+INLINE double d_exp_with_rest(double x, double e)
+{
+    return m_exp(x) * growth_of_rest(e);
+}
+
+/* x exp(y + e) / (z w): both divisors, and x, take a part of the exponential. */
+INLINE double d_times_exp_with_rest(double x, double y, double e, double z, double w)
+{
+    double power, part = exp_in_parts(y, &power) * growth_of_rest(e);
+    double far = x * (y > 0 ? INFINITY : 0) / z / w;
+    return fabs(y) > EXP_BOUND ? far : r_times_over(x, part, z) * (power / w);
 }
 
 /* (x exp(w) + y exp(v)) / (exp(w) + exp(v)), where the terms of the numerator may nearly cancel. */

@@ -143,6 +143,13 @@ exp_with_rest = _row(
     "exp_with_rest", "x y", "exp(x + y), where y is the rounding error of x.",
     lambda x, y, z, g: g * z, _no_derivative,
 )  # fmt: skip
+times_exp_with_rest: Any = _row(
+    "times_exp_with_rest", "x y e z w",
+    "x exp(y + e) / (z w), where e is the rounding error of y, and parts over- or underflow, too.",
+    lambda x, y, e, z, w, r, g: times_exp_with_rest(g, y, e, z, w),
+    lambda x, y, e, z, w, r, g: g * r, _no_derivative,
+    lambda x, y, e, z, w, r, g: -g * r / z, lambda x, y, e, z, w, r, g: -g * r / w,
+)  # fmt: skip
 
 # ----- logarithms
 
