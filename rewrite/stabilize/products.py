@@ -20,6 +20,7 @@ from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
 from symcomp.rewrite.views import (
     PRODUCTS,
     Product,
+    Sum,
     argument,
     as_product,
     as_sum,
@@ -283,6 +284,41 @@ def product_of_exponentials(node: Apply, graph: Any) -> Any:
     return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
 
 
+@rule(
+    *PRODUCTS, needs_in_view=["pow"],
+    why="each power may leave the range where the product does not, which rounds no exponent",
+)  # fmt: skip
+def product_of_powers(node: Apply, graph: Any) -> Any:
+    """x^y x^z, x^y / x^z -> product_of_powers(x, y, z, 0, 0), with -z;
+    x^y / x^(y + 1) -> product_of_powers(x, 0, -1, y, 0)
+    """
+    p, dtype = as_product(node.outputs[0]), node.outputs[0].dtype
+    powers = [(z, *z.owner.inputs, e) for z, e in p.factors.items() if elementwise(z, "pow")]
+    for i, (one, x, y, a) in enumerate(powers):
+        for other, base, z, b in powers[i + 1 :]:
+            if base is not x or not is_power_of_two(a) or not is_power_of_two(b):
+                continue
+            if x.dtype == y.dtype == z.dtype == dtype == "float64":
+                exponents = _apart(as_sum(y).times(a), as_sum(z).times(b))
+                parts = [sum_of(s.constant, s.pairs(), y) for s in exponents]
+                found = call("product_of_powers", x, *parts, 0.0)
+                return p.without(one, other).times(found)
+    return None
+
+
+def _apart(one: Sum, other: Sum) -> tuple[Sum, Sum, Sum]:
+    """Return sums (y, z, w) with one = y + w and other = z - w, where y and z have no terms that
+    cancel.
+    """
+    common = {}
+    for t, c in one.terms.items():
+        k = -other.terms.get(t, 0.0)
+        if c * k > 0:
+            common[t] = min(c, k, key=abs)
+    w = Sum(0.0, common)
+    return one.plus(w.times(-1)), other.plus(w), w
+
+
 def _exponent_in_views(f: Any) -> Any:
     """Return y if ``f`` is exp(y), also where axes of it are rearranged; else None."""
     inner, views = through_views(f)
@@ -385,6 +421,7 @@ PRODUCT_RULES = RuleSet(
         tanh, exp_over_expm1, sigmoid, sigmoid_slope, sech, softmax, square_difference_over,
         half_tangent, xlogx,
         gamma_ratio, erfcx, normal_distribution, hazard, times_sign, guarded,
-        product_of_exponentials, inverse_exponential, exp_times_sigmoid, exp_times_expm1,
+        product_of_exponentials, product_of_powers, inverse_exponential, exp_times_sigmoid,
+        exp_times_expm1,
     ]
 )  # fmt: skip

@@ -27,6 +27,13 @@ LOGITS = [
     (800.0, 799.0), (-800.0, -802.5), (1000.0, -1000.0), (0.3, -1.2), (40.0, 3.0), (710.0, 0.1),
 ]
 
+# Powers that leave the range, where their product or quotient may not.
+POWERS = [(0.3, 1.7), (1e8 + 1, 1e8), (1e200, 2.3), (1.7e100, 300.25), (1.1, 1e5), (1e-200, -3.1)]
+OF_EXPONENTS = [
+    (1e200, 1.7, 0.3), (1e200, 1.7, 2.3), (1e-200, 3.3, 2.9), (1.3, 1e5, 99990.5),
+    (1e300, 0.7, 1.0), (2.7, 720.3, -10.7), (0.3, 1.7, -1.1), (3.3, 1e-20, 1.0),
+]  # fmt: skip
+
 # Limits in units in the last place: 4, and more where a derivative is a sum that cancels in part.
 ELEMENTWISE = {
     "tanh(x) / x": (MODERATE, 4),
@@ -148,6 +155,12 @@ ELEMENTWISE = {
     "exp(log(x) / 3)": (POSITIVE, 4),
     "x**2 * exp(-x)": ([1e-160, 0.3, 12.3, 710.1, 3e160], 6),
     "x**y": ([(7e-310, 1.3e-290), (3e-300, 1.1e-8), (1.7, -2.3), (1e9, 34.0)], 4),
+    "x**y / x**(y + 1)": (POWERS, 4),
+    "x**(y + 2) / x**y": (POWERS, 4),
+    "x**y * x**(1 - y)": (POWERS, 4),
+    "x**(2 * y) / x**y": ([*POWERS[1:], (1e200, 1.3), (1e-200, 0.9)], 4),
+    "x**y / x**z": (OF_EXPONENTS, 4),
+    "x**y * x**z": (OF_EXPONENTS, 4),
     "exp(y * log(x))": ([(7e-310, 1.3e-290), (3e-300, 1.1e-8), (1.7, -2.3), (1e9, 34.0)], 4),
     "x * log(1 + 1 / x)": (POSITIVE, 6),
     "(1 + x)**(1 / x)": (BELOW_1, 6),
@@ -436,3 +449,17 @@ def test_logistic_functions_of_differences_of_infinities():
     value, slope = f(a, b)
     np.testing.assert_allclose(value, weight, rtol=1e-15)
     np.testing.assert_allclose(slope, weight * (1 - weight), rtol=1e-15)
+
+
+def test_products_of_powers_at_the_ends():
+    """Results are those of the factors for 0, infinities and negative numbers, but for overflow."""
+    x, y, z = T.dvectors("xyz")
+    n = [x**y * x**z, x**y / x**z, x**y / x ** (y + 1), x ** (y + z) / x**y]
+    f = symcomp.function([x, y, z], n)
+    bases = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, -2.0, 0.5]
+    exponents = [0.0, 1.0, -1.0, 2.0, -3.0, 0.5, np.inf, -np.inf, np.nan]
+    a, b, c = (np.ravel(v) for v in np.meshgrid(bases, exponents, exponents))
+    with np.errstate(all="ignore"):
+        written = [a**b * a**c, a**b / a**c, a**b / a ** (b + 1), a ** (b + c) / a**b]
+        for got, wanted in zip(f(a, b, c), written, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-15)

@@ -69,6 +69,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "times_exp_with_rest": ("double", "d_times_exp_with_rest(x, y, w, v, u)"),
     "difference_rest": ("double", "d_difference_rest(x, y, w)"),
     "shared_mean": ("double", "d_shared_mean(x, y, w, v)"),
+    "product_of_powers": ("double", "d_product_of_powers(x, y, w, v, u)"),
     "power_of_parts": ("double", "d_power_of_parts(x, y, w, v)"),
     "sinc": ("result", "r_sinc{s}(x)"),
     "one_plus_log": ("double", "r_one_plus_log(x)"),

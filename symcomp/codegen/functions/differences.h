@@ -204,6 +204,26 @@ INLINE double d_times_power(double x, double k)
     return x * half * power_of_two(k - (t - ROUNDER) + ROUNDER);
 }
 
+INLINE int is_odd(double x)
+{
+    return (floor(x) == x) & (2 * floor(0.5 * x) != x);
+}
+
+/* x^(y + z - n) as if the exponent were not rounded; NaN where x^(y + w) x^(z - w) is, for integers n. */
+INLINE double d_product_of_powers(double x, double y, double z, double w, double n)
+{
+    double total = y + z, d = total - n, size = fabs(x), one = y + w, other = z - w;
+    double rest = sum_error(y, z, total) + sum_error(total, -n, d);
+    double power = m_pow(size, d) * growth_of_rest(rest == 0 ? 0 : rest * m_log(size));
+    int root = (floor(one) != one) | (floor(other) != other), known = (one == one) & (other == other);
+    int ends = (fabs(one) == INFINITY) & (fabs(other) == INFINITY), apart = (one < 0) != (other < 0);
+    int undefined = (x < 0) & (size < INFINITY) & root;
+    undefined |= ((size == 0) | (size == INFINITY)) & apart & (one != 0) & (other != 0);
+    undefined |= ((size != 1) & ends & apart) | ((x != 1) & !known) | ((x != x) & ((one != 0) | (other != 0)));
+    int odd = is_odd(one) ^ is_odd(other) ^ is_odd(n);
+    return undefined ? NAN : odd & (copysign(1, x) < 0) ? -power : power;
+}
+
 /* exp((l + k log(2)) c / n): a power of two for the integer part of k c / n, and an exponential. */
 INLINE double d_power_of_parts(double l, double k, double c, double n)
 {

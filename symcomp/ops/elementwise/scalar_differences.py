@@ -13,7 +13,7 @@ from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import ZERO, real_float_rule, scalar
 from symcomp.ops.elementwise.scalar_error import SLOPE, bell, erf
 from symcomp.ops.elementwise.scalar_logic import lt, switch
-from symcomp.ops.elementwise.scalar_logistic import share, sigmoid
+from symcomp.ops.elementwise.scalar_logistic import share, sigmoid, xlogy
 from symcomp.ops.elementwise.scalar_math import expm1, sqr, sqrt
 from symcomp.ops.elementwise.scalar_products import over_both
 from symcomp.ops.elementwise.scalar_trigonometry import tan, tanh
@@ -184,6 +184,14 @@ cube_difference = _row(
     lambda x, y, z, g: 3 * g * sqr(x), lambda x, y, z, g: -3 * g * sqr(y),
 )  # fmt: skip
 
+
+product_of_powers: Any = _row(
+    "product_of_powers", "x y z w n",
+    "x^(y + w) x^(z - w) / x^n for integers n, where the powers over- or underflow, too.",
+    lambda x, y, z, w, n, r, g: g * (y + z - n) * product_of_powers(x, y, z, w, n + 1),
+    lambda x, y, z, w, n, r, g: g * xlogy(r, x), lambda x, y, z, w, n, r, g: g * xlogy(r, x),
+    ZERO, lambda x, y, z, w, n, r, g: -g * xlogy(r, x),
+)  # fmt: skip
 
 by_squares = _row(
     "by_squares", "x y w", "x - y, where w is x^2 - y^2 known with more digits.",
