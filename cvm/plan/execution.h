@@ -152,6 +152,7 @@ static int roll_back(Planner *p, const Mark *mark)
             return RAISED;
     p->n_bindings = mark->n_bindings;
     p->saved = NULL;
+    p->serial = new_serial(); /* guards of the instruction are gone */
     return DONE;
 }
 

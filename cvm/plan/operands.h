@@ -36,7 +36,7 @@ struct Planner {
     int is_behind_gate;     /* updates are being written: nothing may fail any more */
     int position, first_call, first_storage, first_mark;
     int n_storages, n_calls, n_marks, n_bindings, n_run, n_scratch, n_nested;
-    uint64_t serial;        /* no other planner has it */
+    uint64_t serial;        /* no other planner has it, nor this one before an instruction was rolled back */
     int64_t bytes, peak;    /* of the blocks: now, and at most so far */
     /* Memory, which later planners use again. */
     Frame *frame;

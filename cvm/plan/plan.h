@@ -83,7 +83,7 @@ struct Operand {
     int64_t offset;         /* of the first element from the beginning of the storage, in bytes */
     int64_t size;           /* elements */
     int64_t *shape, *strides;
-    uint64_t guarded_by;    /* the planner that has emitted a guard of its numbers */
+    uint64_t guarded_by;    /* the serial of the planner that has emitted a guard of its numbers */
 };
 
 /* Where an operand is found in a frame. */

@@ -8,10 +8,16 @@
 /* A planner with more entries than this gives its memory back. */
 enum { MOST_SPARE_ENTRIES = 1024, MOST_SPARE = 4 };
 
-static uint64_t n_planners = 0; /* so far */
+static uint64_t n_serials = 0; /* so far */
 /* Planners that ended, the last one first; the GIL protects them. */
 static Planner *spare_planners[MOST_SPARE];
 static int n_spare = 0;
+
+/* A number that no operand has as ``guarded_by``. */
+static inline uint64_t new_serial(void)
+{
+    return ++n_serials;
+}
 
 static void free_planner(Planner *p)
 {
@@ -88,7 +94,7 @@ static Planner *new_planner(Tree *tree, Runner *runner)
     p->tree = tree;
     p->counts = tree->counts;
     p->runner = p->frame->runner = runner;
-    p->serial = ++n_planners;
+    p->serial = new_serial();
     if (tree->reserved.first != NULL)
         take_reserved(p, tree);
     return p;

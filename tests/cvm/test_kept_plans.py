@@ -530,3 +530,15 @@ def test_updated_values_belong_to_their_variables():
     place = w.get_value(borrow=True).ctypes.data
     f(np.ones(3))
     assert w.get_value(borrow=True).ctypes.data == place
+
+
+def test_guards_of_what_is_left_to_python_are_forgotten():
+    """A loop whose start is not aligned reads the number of steps, and then runs in Python."""
+
+    def build():
+        n, start = T.lscalar(), T.dvector()
+        ends = symcomp.scan(lambda s: 2 * s, None, start, n_steps=n, return_updates=False)
+        return [n, start], [ends[-1].sum(), T.zeros((n,))], []
+
+    start = np.frombuffer(b"\0" + np.arange(3.0).tobytes(), np.uint8)[1:].view(float)
+    both(build, [(n, start) for n in (2, 2, 3, 5, 3, 2)])
