@@ -341,6 +341,9 @@ cdef extern from "calls/loops.h":
         int *depths
         int *read_state
         int *read_row
+        int *stack_type
+        int *stack_itemsize
+        PyObject *without_steps
 
     void (*note_step)(PyObject *, int64_t, int64_t)
     int plan_loop(Planner *, const void *)

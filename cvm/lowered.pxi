@@ -304,8 +304,8 @@ def gate(step, checks_values, kernels):
 # -- loops
 
 def loop(
-    step, NativeMachine body, depths, reads, int n_carried, int n_sequences, int n_stacks,
-    bint until, str name
+    step, NativeMachine body, depths, reads, int n_carried, int n_sequences, stacked, bint until,
+    str name, without_steps
 ):
     """Lower a loop.
 
@@ -317,23 +317,32 @@ def loop(
         Of the states that keep all rows, how many rows each starts from.
     reads : sequence of (int, int)
         The first inputs of a step t: number i of a state and s, for its row t + s.
-    n_carried, n_sequences, n_stacks : int
+    n_carried, n_sequences : int
+    stacked : sequence of numpy.dtype
+        Of the outputs that have a row for each step.
     until : bool
         Whether the last output of the body says that there are no more steps.
     name : str
         For messages.
+    without_steps : callable
+        From the values of all inputs but the number of steps to the shapes of rows of the stacked outputs
+        where there are none, and the positions of the inputs whose elements tell these; or to None if it is
+        not elements of arrays alone that do. It is called where a loop without steps is planned.
     """
     cdef Lowered found = new_lowered(step, "loop", plan_loop, sizeof(LoopSpec))
     cdef LoopSpec *spec = <LoopSpec *>found.spec
     found.body = body
-    found._kept.append(name)
+    found._kept += [name, without_steps]
     spec.tree, spec.name = &body.tree, <PyObject *>name
+    spec.without_steps = <PyObject *>without_steps
     spec.n_states, spec.n_reads, spec.n_carried = len(depths), len(reads), n_carried
-    spec.n_sequences, spec.n_stacks, spec.until = n_sequences, n_stacks, until
+    spec.n_sequences, spec.n_stacks, spec.until = n_sequences, len(stacked), until
     spec.n_captured = body.code.n_inputs - len(reads) - n_carried - n_sequences
     spec.depths = found.ints(depths)
     spec.read_state = found.ints([state for state, _ in reads])
     spec.read_row = found.ints([row for _, row in reads])
+    spec.stack_type = found.ints([dtype.num for dtype in stacked])
+    spec.stack_itemsize = found.ints([dtype.itemsize for dtype in stacked])
     return found
 
 

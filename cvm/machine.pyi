@@ -160,9 +160,10 @@ def loop(
     reads: Any,
     n_carried: int,
     n_sequences: int,
-    n_stacks: int,
+    stacked: Sequence[np.dtype[Any]],
     until: bool,
     name: str,
+    without_steps: Callable[..., Any],
 ) -> Lowered: ...
 def graph(step: Instruction, body: NativeMachine) -> Lowered: ...
 def ufunc_kernel(

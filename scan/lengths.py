@@ -66,6 +66,12 @@ def lengths_outside(
     for lagged, shape in zip(step.lagged, shapes.traced, strict=True):
         shape_of.update((x, shape[1:]) for x in lagged)
     shape_of.update((x, s[1:]) for x, s in zip(step.rows, shapes.sequences, strict=True))
+    new = op.layout.results(op.body.outputs).carried
+    facts = Shapes(anywhere=True)
+    for x, y, start in zip(step.carried, new, shapes.carried, strict=True):
+        if start is not None:
+            stays = _lengths_that_stay(facts, x, y)
+            shape_of[x] = [n if s else None for n, s in zip(start, stays, strict=True)]
     return [
         [n if isinstance(n, int) else _outside(n, known, shape_of) for n in lengths]
         for lengths in inner
@@ -84,9 +90,14 @@ def carried_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         if start is None:
             results.append(None)
             continue
-        stays = [facts.same(x, a, y, a) for a in range(x.ndim)]
+        stays = _lengths_that_stay(facts, x, y)
         results.append(tuple(start[a] if s else ShapeI(a)(end) for a, s in enumerate(stays)))
     return results
+
+
+def _lengths_that_stay(facts: Shapes, x: Any, y: Any) -> list[bool]:
+    """Tell of each axis of a carried value x, which a step makes y, whether its length stays."""
+    return [facts.same(x, a, y, a) for a in range(x.ndim)]
 
 
 def _outside(length: Any, known: dict[Variable, Any], shape_of: dict[Variable, Any]) -> Any:
@@ -94,6 +105,8 @@ def _outside(length: Any, known: dict[Variable, Any], shape_of: dict[Variable, A
     for node in toposort([length]):
         if isinstance(node.op, ShapeI) and shape_of.get(node.inputs[0]) is not None:
             entry = shape_of[node.inputs[0]][node.op.axis]
+            if entry is None:
+                continue
             replace[node.outputs[0]] = as_tensor_variable(entry, dtype="int64")
     leaves = graph_inputs([length], replace)
     if not all(x in replace or isinstance(x, Constant) for x in leaves):
@@ -117,6 +130,29 @@ def actual_lengths(op: Any, values: Sequence[Any]) -> list[tuple[int, ...]]:
         symbols = [as_tensor_variable(n, dtype="int64") for n in entries]
         results.append(tuple(int(n) for n in evaluate(symbols, given)))
     return results
+
+
+def values_of_lengths(op: Any) -> list[int]:
+    """Return the inputs, by position behind the number of steps, whose elements ``actual_lengths``
+    depends on: not on shapes of arrays alone.
+    """
+    step = op.layout.step(op.body.inputs)
+    count = len(step.lagged) + len(step.carried) + len(step.rows) + len(step.captured)
+    numbers = op.layout.arguments(range(-1, count))
+    position: dict[Variable, int] = dict(
+        zip([*step.carried, *step.captured], [*numbers.carried, *numbers.captured], strict=True)
+    )
+    for lagged, i in zip(step.lagged, numbers.traced, strict=True):
+        position.update((x, i) for x in lagged)
+    entries = [n for lengths in inner_lengths(op) for n in lengths]
+    wanted = [n for n in entries if not isinstance(n, int) and _computable(n, step)]
+    inner = {x for x in op.body.inputs if isinstance(x.type, TensorType)}
+    by_shape = [
+        node.outputs[0]
+        for node in toposort(wanted)
+        if isinstance(node.op, Shape | ShapeI) and node.inputs[0] in inner
+    ]
+    return sorted({position[x] for x in graph_inputs(wanted, by_shape) if x in position})
 
 
 def _computable(length: Any, step: Any) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from symcomp.autodiff.maprows import MapRows
 from symcomp.core.node import Apply
@@ -12,6 +15,7 @@ from symcomp.cvm import machine
 from symcomp.cvm.machine import Lowered
 from symcomp.rewrite.phases import CANONICALIZE, FULL, Phase
 from symcomp.rewrite.rule import RuleSet
+from symcomp.scan.lengths import values_of_lengths
 from symcomp.scan.op import Scan
 from symcomp.scan.rows import Continued, FirstRows, LastRows, LeadingRows
 from symcomp.scan.rules import SCAN_RULES
@@ -37,10 +41,21 @@ def lowered_scan(step: Instruction) -> Lowered | None:
         return None
     states = zip(layout.depths, layout.lags, strict=True)
     reads = [(i, depth - lag) for i, (depth, lags) in enumerate(states) for lag in lags]
+    stacked = [v.type.numpy_dtype for v in layout.results(node.outputs).stacked]
     return machine.loop(
-        step, body, layout.depths, reads, layout.n_carried,
-        layout.n_sequences, layout.n_stacked, layout.until, str(op),
+        step, body, layout.depths, reads, layout.n_carried, layout.n_sequences, stacked,
+        layout.until, str(op), partial(_rows_without_steps, op),
     )  # fmt: skip
+
+
+def _rows_without_steps(op: Scan, *values: Any) -> tuple[Any, ...] | None:
+    """Return the shapes of rows that no step makes, and the inputs whose elements tell them, by
+    position behind the number of steps; None if not only elements of tensors do.
+    """
+    reads = values_of_lengths(op)
+    if not all(isinstance(values[i], np.ndarray) for i in reads):
+        return None
+    return tuple(op.lengths_without_steps(values)), tuple(reads)
 
 
 def _lowered_last(step: Instruction) -> Lowered:

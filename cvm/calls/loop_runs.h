@@ -16,6 +16,8 @@ typedef struct {
     int *depths;            /* of states: how many rows there are at first */
     int *read_state;        /* of reads: which state, */
     int *read_row;          /* and its row less the number of the step */
+    int *stack_type, *stack_itemsize;
+    PyObject *without_steps;    /* tells the shapes of rows of stacks where there are none */
 } LoopSpec;
 
 /* Set by the module: tell in which step an exception was raised. */

@@ -2,7 +2,7 @@
 #ifndef SYMCOMP_LOOPS_H
 #define SYMCOMP_LOOPS_H
 
-#include "loop_runs.h"
+#include "no_steps.h"
 
 /* The time of each step of a loop besides its calls. */
 static const double NANOSECONDS_OF_STEP = 60;
@@ -19,56 +19,6 @@ typedef struct {
     Given *given;           /* of the body */
     LoopCall *call;
 } LoopPlan;
-
-static inline Operand *loop_state(const Planner *p, const LoopSpec *s, int i)
-{
-    (void)s;
-    return input_of(p, 1 + i);
-}
-
-static inline Operand *loop_carried(const Planner *p, const LoopSpec *s, int k)
-{
-    return input_of(p, 1 + s->n_states + k);
-}
-
-static inline Operand *loop_sequence(const Planner *p, const LoopSpec *s, int i)
-{
-    return input_of(p, 1 + s->n_states + s->n_carried + i);
-}
-
-static inline Operand *loop_captured(const Planner *p, const LoopSpec *s, int i)
-{
-    return input_of(p, 1 + s->n_states + s->n_carried + s->n_sequences + i);
-}
-
-/* Whether a step writes parts of a carried value, in its memory. */
-static inline int is_rewritten(const LoopSpec *s, int k)
-{
-    return s->tree->code->written_over[s->n_states + k] >= 0;
-}
-
-/* Whether the inputs are arrays of the lengths that the steps need. */
-static int fits_loop(const Planner *p, const LoopSpec *s, int64_t n)
-{
-    int i;
-    for (i = 0; i < s->n_states; i++) {
-        const Operand *x = loop_state(p, s, i);
-        if (!is_plain(x) || x->ndim < 1 || x->shape[0] != s->depths[i])
-            return 0;
-    }
-    for (i = 0; i < s->n_carried; i++)
-        if (!is_plain(loop_carried(p, s, i)))
-            return 0;
-    for (i = 0; i < s->n_sequences; i++) {
-        const Operand *x = loop_sequence(p, s, i);
-        if (!is_plain(x) || x->ndim < 1 || x->shape[0] < n)
-            return 0;
-    }
-    for (i = 0; i < s->n_captured; i++)
-        if (!can_be_given(loop_captured(p, s, i)))
-            return 0;
-    return 1;
-}
 
 /* Rows of a state or stack: of all steps, or the first and room for one more. */
 static Operand *new_rows(Planner *p, const LoopPlan *l, int output, int64_t depth, int type,
@@ -421,8 +371,10 @@ static int plan_loop(Planner *p, const void *given)
     status = guarded_number(p, input_of(p, 0), &n);
     if (status != DONE)
         return status;
-    if (n < 1 || !fits_loop(p, s, n))
+    if (n < 0 || !fits_loop(p, s, n))
         return DECLINED;
+    if (n == 0)
+        return plan_no_steps(p, s);
     l = new_loop_plan(p, s);
     if (l == NULL)
         return no_memory();

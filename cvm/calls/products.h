@@ -222,6 +222,16 @@ static int is_factor(const Operand *x, int type)
     return is_plain(x) && x->type == type && x->size == 1 && blas_type(type) >= 0;
 }
 
+/* A stack of zeros as a side of a product. NULL: no memory. */
+static const Operand *side_of_zeros(Planner *p, int type, int itemsize, int64_t count, int64_t rows,
+                                    int64_t columns, Stack *s, Matrix *m)
+{
+    const int64_t shape[3] = {count, rows, columns};
+    Operand *x = new_scratch(p, type, itemsize, 3, shape);
+    return x == NULL || emit_zeros(p, x, 0, shape) != DONE ? NULL
+                                                           : read_side(p, x, type, 0, 0, s, m);
+}
+
 static int plan_product(Planner *p, const void *given)
 {
     const ProductSpec *spec = (const ProductSpec *)given;
@@ -266,11 +276,17 @@ static int plan_product(Planner *p, const void *given)
         return no_memory();
     if (z->size == 0)
         return give_output(p, 0, z);
-    if (left.columns == 0) {
-        if (c != NULL)
-            return DECLINED;
+    if (left.columns == 0 && c == NULL) {
         status = emit_zeros(p, z, 0, z->shape);
         return status == DONE ? give_output(p, 0, z) : status;
+    }
+    if (left.columns == 0) {
+        /* beta c + alpha 0 */
+        a = side_of_zeros(p, type, z->itemsize, left.count, left.rows, 1, &left, &x);
+        b = a == NULL ? NULL
+                      : side_of_zeros(p, type, z->itemsize, right.count, 1, right.columns, &right, &y);
+        if (b == NULL)
+            return no_memory();
     }
     wide = type == spec->type ? z : new_scratch(p, type, 4, z->ndim, z->shape);
     if (wide == NULL)

@@ -69,6 +69,69 @@ static int guarded_number(Planner *p, Operand *x, int64_t *found)
     return new_value_guard(p, x, run_number_guard, "guard number", *found);
 }
 
+/* ---- values of arrays */
+
+typedef struct {
+    Place x;
+    const Operand *operand;
+    int64_t expected[2];
+} ValuesGuard;
+
+/* Add the elements of an array of integers, or of booleans, to two hashes. */
+static void mix_elements(const Operand *x, int axis, const char *data, uint64_t *hash)
+{
+    uint64_t value = 0;
+    int64_t i;
+    if (axis < x->ndim) {
+        for (i = 0; i < x->shape[axis]; i++)
+            mix_elements(x, axis + 1, data + i * x->strides[axis], hash);
+        return;
+    }
+    memcpy(&value, data, (size_t)x->itemsize);
+    hash[0] = mixed(hash[0], value);
+    hash[1] = mixed(hash[1] + hash[0], value);
+}
+
+static void hash_elements(const Operand *x, const char *data, int64_t *found)
+{
+    uint64_t hash[2] = {1, 2};
+    mix_elements(x, 0, data, hash);
+    memcpy(found, hash, sizeof(hash));
+}
+
+static int run_values_guard(const void *params, Frame *frame)
+{
+    const ValuesGuard *g = (const ValuesGuard *)params;
+    int64_t found[2];
+    hash_elements(g->operand, data_at(frame, &g->x), found);
+    return check_outcome(frame, 2, found, g->expected);
+}
+
+/* Guard the elements of an array, as they are in this run. DECLINED: they are no integers or booleans, which seldom
+   change. */
+static int guard_values(Planner *p, Operand *x)
+{
+    const Operand *read = x;
+    ValuesGuard *g;
+    Call *call;
+    if (!is_plain(x) || !(PyTypeNum_ISINTEGER(x->type) || PyTypeNum_ISBOOL(x->type)))
+        return DECLINED;
+    if (is_constant(x) || x->guarded_by == p->serial)
+        return DONE;
+    call = new_call(p, run_values_guard, "guard values", sizeof(ValuesGuard));
+    if (call == NULL)
+        return no_memory();
+    g = (ValuesGuard *)call->params;
+    g->x = placed(x);
+    g->operand = x;
+    hash_elements(x, data_of(p, x), g->expected);
+    call->is_guard = 1;
+    call->work = (double)x->size;
+    x->guarded_by = p->serial;
+    p->n_run = p->n_calls; /* the values were read in this run */
+    return set_operands(p, call, 1, &read, 0, NULL);
+}
+
 /* ---- truth */
 
 #define TRUTH_OF(NUMBER, T)                                                                        \

@@ -75,6 +75,12 @@ def test_what_is_added_to(dtype):
         compare(Gemm(trans_a=True, trans_b=True), c, alpha, a.T, b.T, factor)
         compare(Gemv(), array(4, dtype), alpha, a, v, factor)
         compare(BatchedGemm(), c[None], alpha, a[None], b[None], factor)
+        # Without columns of a, only c is left.
+        compare(Gemm(), c, alpha, a[:, :0], b[:0], factor)
+        compare(Gemm(trans_a=True, trans_b=True), c, alpha, a.T[:0], b.T[:, :0], factor)
+        compare(Gemv(), array(4, dtype), alpha, a[:, :0], v[:0], factor)
+        compare(BatchedGemm(), np.stack([c, -c]), alpha, np.stack([a, a])[..., :0],
+                np.stack([b, b])[:, :0], factor)  # fmt: skip
     compare(Ger(), c, alpha, array(4, dtype), array(5, dtype))
     compare(ScaledDot(trans_a=True), alpha, a.T, b)
 
