@@ -9,8 +9,6 @@ comparison or two beside a division.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -21,9 +19,18 @@ from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.elementwise.scalar_math import mul, true_div
 from symcomp.ops.nnet.unit_vector import UnitVector
+from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
-from symcomp.rewrite.exponents import EXPONENTIALS, HYPERBOLIC, LARGE, exponent_with_rest
+from symcomp.rewrite.exponents import EXPONENTIALS, HYPERBOLIC, exponent_with_rest
+from symcomp.rewrite.factors import (
+    PARTS,
+    Factors,
+    in_range,
+    is_bounded,
+    is_norm_of,
+    with_signs,
+)
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.norms import is_count
 from symcomp.rewrite.stabilize.rational import factored
@@ -32,108 +39,12 @@ from symcomp.rewrite.views import (
     as_product,
     as_sum,
     call,
-    number,
     powered,
     product_of,
     scaled,
     square_root,
     sum_of,
 )
-
-# Longer products are not changed.
-MOST_FACTORS = 12
-# The functions that a product is made of.
-PARTS = ("mul", "true_div", "sqr", "reciprocal", "neg")
-# Functions with values -1, 0 and 1, and with values between about -1 and 1: a product of one other
-# factor with them does not overflow.
-SIGNS = frozenset(
-    "sgn eq neq lt le gt ge isnan isinf logical_not logical_and logical_or".split()
-)
-BOUNDED = SIGNS | frozenset("sigmoid tanh sin cos erf erfc sech_squared share ndtr".split())
-
-
-class Factors:
-    """A product: its factors, its divisors, a number, and the variables whose shapes were filled
-    with numbers, as in gradients of sums.
-    """
-
-    def __init__(self, out: Any) -> None:
-        self.number = 1.0
-        self.above: list[Any] = []
-        self.below: list[Any] = []
-        self._fills: list[Any] = []
-        self._type = out.dtype, out.type.broadcastable
-        self._squared: set[Any] = set()
-        pending = [(out, 1)]
-        while pending and len(pending) + self.count <= MOST_FACTORS:
-            x, e = pending.pop()
-            inner = elementwise(x, *PARTS)
-            filled = elementwise(x, "second") if x is not out and self._is_open(x) else None
-            value = number(x if filled is None else filled.inputs[1])
-            if value is not None and 1 / LARGE < abs(value) < LARGE:
-                self.number *= value**e
-                self._fills += [] if filled is None else [filled.inputs[0]]
-            elif inner is not None and (x is out or self._is_open(x)):
-                pending += [(y, e * k) for y, k in reversed(self._parts(inner))]
-            else:
-                (self.above if e > 0 else self.below).append(x)
-        self.whole = not pending
-
-    def _parts(self, node: Apply) -> list[tuple[Any, int]]:
-        """Return the factors of a node with the signs of their exponents; a sign goes to the
-        number.
-        """
-        name, inputs = node.op.scalar.name, node.inputs
-        if name == "neg":
-            self.number = -self.number
-        if name == "sqr":
-            self._squared.add(inputs[0])
-            return [(inputs[0], 1), (inputs[0], 1)]
-        if name in ("true_div", "reciprocal"):
-            return [*((x, 1) for x in inputs[:-1]), (inputs[-1], -1)]
-        return [(x, 1) for x in inputs]
-
-    def _is_open(self, x: Any) -> bool:
-        """Tell whether ``x`` is read as a part of the product; a square is two factors, the square
-        of a square four.
-        """
-        whole = x not in self._squared or elementwise(x, "sqr") is not None
-        return whole and self._is_whole(x)
-
-    @property
-    def of_one_shape(self) -> bool:
-        """True if no factor is stretched: scales of rows stay next to their operands."""
-        return all(map(self._is_whole, self.above + self.below))
-
-    def unit_times_stretched(self) -> Any:
-        """Return a unit vector times the quotient of the other factors, all stretched, which is
-        about as large as the largest element of the product; None if there are other factors.
-        """
-        units = [x for x in self.above if computed_by(x, UnitVector) is not None]
-        above = [x for x in self.above if x not in units]
-        if len(units) != 1 or not above or not self.below or self._fills:
-            return None
-        if not self._is_whole(units[0]) or any(map(self._is_whole, [*above, *self.below])):
-            return None
-        return units[0] * scaled(self.number, reduce(mul, above) / reduce(mul, self.below))
-
-    def _is_whole(self, x: Any) -> bool:
-        return (x.dtype, x.type.broadcastable) == self._type
-
-    def filled(self, x: Any) -> Any:
-        """Return ``x``, a product, with the shapes that were filled with numbers."""
-        return reduce(lambda z, shape: call("second", shape, z), self._fills, x)
-
-    @property
-    def count(self) -> int:
-        """The number of factors."""
-        return len(self.above) + len(self.below)
-
-
-def _is_bounded(x: Any, functions: frozenset[str] = BOUNDED) -> bool:
-    while (cast := elementwise(x, "cast", "neg")) is not None:
-        x = cast.inputs[0]
-    return x.dtype == "bool" or elementwise(x, *functions) is not None
 
 
 @rule(
@@ -146,7 +57,9 @@ def _is_bounded(x: Any, functions: frozenset[str] = BOUNDED) -> bool:
 def product_in_range(node: Apply, graph: Any) -> Any:
     """x y / z -> times_over(x, y, z);   x / (y z) -> over_both(x, y, z);
     x y z -> times_three(x, y, z);   x^2 / y^2 -> (x / y)^2;   longer ones -> scaled_product;
-    u y / z -> u (y / z), where u is a unit vector, and y and z are stretched
+    u y / z -> u (y / z), where u is a unit vector, and y and z are stretched;
+    x / (norm of x) y -> x (y / norm of x), as in derivatives of norms;
+    x y / (w z^2) -> x (1 / z) (y / z) / w, where y and z are stretched
     """
     out = node.outputs[0]
     if out.dtype not in ("float32", "float64") or node.op.inplace:
@@ -155,13 +68,17 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     if factors.count < 3 or not factors.whole:
         return None
     if not factors.of_one_shape:
-        return factors.unit_times_stretched()
+        ways = (
+            factors.unit_times_stretched, factors.over_norm_times_stretched,
+            factors.over_stretched_square,
+        )  # fmt: skip
+        return next((found for way in ways if (found := way()) is not None), None)
     # In float32, which these functions convert, only numbers of slices are worth it.
     if out.dtype == "float32" and out.ndim and not any(out.type.broadcastable):
         return None
-    if sum(not _is_bounded(x) for x in factors.above) + len(factors.below) < 3:
+    if sum(not is_bounded(x) for x in factors.above) + len(factors.below) < 3:
         return None
-    found = _in_range(_with_signs(factors.above), factors.below)
+    found = in_range(with_signs(factors.above), factors.below)
     if found is None:
         return None
     return factors.filled(scaled(factors.number, found))
@@ -225,7 +142,7 @@ def product_with_exponential(node: Apply, graph: Any) -> Any:
         return None
     if not factors.whole or not factors.of_one_shape:
         return None
-    others = _with_signs([x for x in factors.above if not elementwise(x, "exp")])
+    others = with_signs([x for x in factors.above if not elementwise(x, "exp")])
     found = [x for x in (*factors.above, *factors.below) if elementwise(x, "exp")]
     most = 2 if out.dtype == "float64" else 1
     if len(found) != 1 or len(others) > most or any(x is not found[0] for x in factors.below):
@@ -281,13 +198,33 @@ def product_with_exponential_of_functions(node: Apply, graph: Any) -> Any:
     rounded = exponent_with_rest(found[0].owner) if len(found) == 1 else None
     if rounded is None or found[0] in factors.below:
         return None
-    above = _with_signs([x for x in factors.above if x is not found[0]])
+    above = with_signs([x for x in factors.above if x is not found[0]])
     if not above and not factors.below:
         return None
     x = scaled(factors.number, above[0]) if above else np.asarray(factors.number, out.dtype)
     z, w = [*factors.below, 1.0, 1.0][:2]
     product = reduce(mul, [call("times_exp_with_rest", x, *rounded, z, w), *above[1:]])
     return factors.filled(reduce(true_div, factors.below[2:], product))
+
+
+@rule(
+    "mul", "true_div", from_above=True,
+    why="the terms may underflow where their product with a large number does not",
+)  # fmt: skip
+def sum_over_norm_in_range(node: Apply, graph: Any) -> Any:
+    """sum(x w / (norm of x)) y -> sum(x w y / (norm of x)), as in derivatives of norms forward"""
+    factors = Factors(node.outputs[0])
+    if node.outputs[0].dtype != "float64" or node.op.inplace or not factors.of_one_shape:
+        return None
+    for total in factors.above if factors.whole and factors.count == 2 else ():
+        reduced = computed_by(total, Reduce)
+        if reduced is None or reduced.op.reduction.name != "sum" or reduced.op.acc_dtype:
+            continue
+        inner, axes = Factors(reduced.inputs[0]), reduced.op.axes
+        if any(is_norm_of(y, x) for x in inner.above for y in inner.below):
+            rest = as_product(node.outputs[0]).without(total).times()
+            return reduced.op(reduced.inputs[0] * expand_dims(rest, axes))
+    return None
 
 
 @rule("sqrt", why="the product may leave the range where its root does not", from_above=True)
@@ -299,7 +236,7 @@ def root_in_range(node: Apply, graph: Any) -> Any:
         return None
     factors = Factors(x)
     both = [*factors.above, *factors.below]
-    if len(both) < 2 or not factors.whole or factors.number <= 0 or any(map(_is_bounded, both)):
+    if len(both) < 2 or not factors.whole or factors.number <= 0 or any(map(is_bounded, both)):
         return None
     if not factors.of_one_shape:
         return None
@@ -326,50 +263,6 @@ def roots_in_range(node: Apply, graph: Any) -> Any:
                 sides[i] = p.without(f).times(root)
     changed = sides[0] is not node.inputs[0] or sides[1] is not node.inputs[1]
     return node.op(*sides, node.inputs[2]) if changed else None
-
-
-def _with_signs(factors: Sequence[Any]) -> list[Any]:
-    """Multiply the first other factor by the signs, which is exact and in range."""
-    signs = [x for x in factors if _is_bounded(x, SIGNS)]
-    others = [x for x in factors if not _is_bounded(x, SIGNS)]
-    if not others:
-        return signs
-    return [reduce(lambda x, sign: x * sign, signs, others[0]), *others[1:]]
-
-
-def _in_range(above: Sequence[Any], below: Sequence[Any]) -> Any:
-    """Return the product of some factors over that of others, or None if every order stays in
-    range.
-    """
-    if len(above) + len(below) < 3 or (not above and len(below) < 3):
-        return None
-    counts = Counter(above), Counter(below)
-    if sum(map(len, counts)) == 1:
-        return None  # a power of one factor
-    common = math.gcd(*counts[0].values(), *counts[1].values())
-    if common > 1 and above:
-        base = [[x for x, n in count.items() for _ in range(n // common)] for count in counts]
-        found = _of_two(*base) if sum(map(len, base)) == 2 else _in_range(*base)
-        return _power(found, common)
-    if (len(above), len(below)) == (3, 0):
-        return call("times_three", *above)
-    if (len(above), len(below)) == (2, 1):
-        return call("times_over", *above, *below)
-    if (len(above), len(below)) == (1, 2):
-        return call("over_both", *above, *below)
-    return Elemwise(ROWS["scaled_product"](1, len(above), len(below)))(*above, *below)
-
-
-def _of_two(above: Sequence[Any], below: Sequence[Any]) -> Any:
-    """Return x y, or x / y."""
-    return above[0] / below[0] if below else above[0] * above[1]
-
-
-def _power(x: Any, n: int) -> Any:
-    """Return x^n, by a row that is not read as a product unless it is a square."""
-    if n % 2 == 0:
-        return call("sqr", x if n == 2 else _power(x, n // 2))
-    return Elemwise(ROWS["scaled_product"](1, n, 0))(*[x] * n)
 
 
 @rule(
@@ -400,7 +293,7 @@ def unit_vector_over_count(node: Apply, graph: Any) -> Any:
 EXTREMES = RuleSet(
     [
         known_difference, common_factor, squares_over, product_with_exponential_of_functions,
-        product_with_exponential, product_in_range,
+        sum_over_norm_in_range, product_with_exponential, product_in_range,
         root_in_range, roots_in_range, *EXPONENTIALS, *HYPERBOLIC,
         unit_vector_over_count,
     ],

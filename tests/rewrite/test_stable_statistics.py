@@ -11,7 +11,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.tests.rewrite.test_stable_ranges import Exact, exact, written
+from symcomp.tests.rewrite.test_stable_ranges import Exact, exact, off, written
 
 SCALES = [1e-300, 1e-200, 1e-100, 1.0, 1e100, 1e200, 1e300]
 OF_ONE = [
@@ -151,6 +151,29 @@ def test_products_over_norms_of_any_two_scales(text):
     x, y = np.array([0.3, -1.2, 2.2, 0.7]), np.array([0.5, -0.4, 1.3, -0.6])
     scales = itertools.product(SCALES[::2], [*SCALES[::3], 1e150, 1e-200])
     check(text, [(a * x, b * y) for a, b in scales], 16)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sqrt(sum(x**2)) * sqrt(sum(y**2))", "sqrt(sum(x**2) / sum(y**2))",
+        "sqrt(sum(x**2) * sum(y**2))", "sqrt(sum(x**2)) / sum(y)", "exp(mean(log(x))) / mean(x)",
+    ],
+)  # fmt: skip
+def test_derivatives_by_elements_much_smaller_than_the_norm(text):
+    """Elements over the norm underflow; products of these with other norms do not."""
+    x = np.array([1e200, 1.3, 2.9, 1e-200])
+    count = 1 + ("y" in text)
+    f = compiled(text, count)
+    for y in ([2.9e200, 7e199, 1.3e200, 4e199], [2.9e-200, 7e-201, 1.3e-200, 4e-201]):
+        point = [x, np.array(y)][:count]
+        for way in np.eye(4):
+            ways = [way, np.zeros(4)][:count]
+            _, true = exact(text, point, ways, Statistics())
+            z, *derivatives = f(*point, *ways, np.full(4, 0.25))
+            slope, forward = derivatives[0], derivatives[count]
+            assert off(slope @ way, true) <= 8, ("gradient", way, y)
+            assert off(forward, true) <= 8, ("R-op", way, y)
 
 
 def skewness(x, axis, keep):
