@@ -28,6 +28,15 @@ def its_integral(x: mp.mpf) -> mp.mpf:
         return 1 / mp.sqrt(mp.pi) - x * mp.exp(x * x) * mp.erfc(x)
 
 
+def slope_of_product(x: mp.mpf) -> mp.mpf:
+    """Return the derivative of x exp(x^2) erfc(x), in whose series the first terms cancel."""
+    if x > 1e4:
+        terms = ((-1) ** k * mp.fac2(2 * k - 1) * 2 * k / (2 * x * x) ** k for k in range(1, 10))
+        return -mp.fsum(terms) / (mp.sqrt(mp.pi) * x)
+    with mp.workdps(90):
+        return scaled_erfc(x) - 2 * x * its_integral(x)
+
+
 def fit(f, x_of) -> list[float]:
     """Coefficients of the least polynomial in t that is right to 2^-58; ``x_of(t)`` is x."""
     angles = [mp.pi * (k + mp.mpf(1) / 2) / NODES for k in range(NODES)]
@@ -65,4 +74,5 @@ def from_half_line(t: mp.mpf) -> mp.mpf:
 if __name__ == "__main__":
     print("ERFCX =", fit(lambda x: (1 + 2 * x) * scaled_erfc(x), from_half_line))
     print("IERFCX =", fit(lambda x: (1 + x) ** 2 * its_integral(x), from_half_line))
+    print("XERFCX_SLOPE =", fit(lambda x: (1 + x) ** 3 * slope_of_product(x), from_half_line))
     print("ERF =", fit(lambda x: mp.erf(x) / x, lambda t: mp.sqrt((t + 1) / 2)))

@@ -188,6 +188,24 @@ xlogx = view_rule(
 )  # fmt: skip
 
 
+@rule(
+    *PRODUCTS, needs_in_view=["xlogx"],
+    why="parts of the derivative, which are logarithms, cancel where x is most of the sum",
+)  # fmt: skip
+def xlogx_over_sum(node: Apply, graph: Any) -> Any:
+    """x log(x) / (x + y) -> xlogx_over_sum(x, y)"""
+    p = as_product(node.outputs[0])
+    # Other factors may compensate for a quotient that leaves the range.
+    for product, x in p.found(1, "xlogx") if len(p.factors) == 2 else ():
+        for below, e in p.factors.items():
+            s = as_sum(below) if e == -1 and elementwise(below, "add") is not None else None
+            if s is not None and s.terms.get(x) == 1 and below.dtype == x.dtype == "float64":
+                rest = s.plus(Sum(0.0, {x: -1.0}))
+                y = sum_of(rest.constant, rest.pairs(), x)
+                return p.without(product, below).times(call("xlogx_over_sum", x, y))
+    return None
+
+
 @rule(*PRODUCTS, why="gamma overflows at 171; ratios of it do not", needs_in_view=["gamma"])
 def gamma_ratio(node: Apply, graph: Any) -> Any:
     """gamma(x) gamma(y) / gamma(x + y) -> beta(x, y);   gamma(x) / gamma(y) -> gamma_ratio(x, y);
@@ -226,6 +244,12 @@ erfcx = view_rule(
     ],
     why="exp(x^2) overflows where erfc underflows; their product is about 1 / x",
 )
+
+
+xerfcx = view_rule(
+    "xerfcx", x * f.erfcx(x), f.xerfcx(x),
+    why="the derivative is a difference of nearly equal numbers where x is large",
+)  # fmt: skip
 
 
 def _hazard(match: Match) -> Any:
@@ -419,8 +443,8 @@ def guarded(node: Apply, graph: Any) -> Any:
 PRODUCT_RULES = RuleSet(
     [
         tanh, exp_over_expm1, sigmoid, sigmoid_slope, sech, softmax, square_difference_over,
-        half_tangent, xlogx,
-        gamma_ratio, erfcx, normal_distribution, hazard, times_sign, guarded,
+        half_tangent, xlogx, xlogx_over_sum,
+        gamma_ratio, erfcx, xerfcx, normal_distribution, hazard, times_sign, guarded,
         product_of_exponentials, product_of_powers, inverse_exponential, exp_times_sigmoid,
         exp_times_expm1,
     ]

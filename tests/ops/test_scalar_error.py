@@ -32,6 +32,12 @@ def ierfcx(x):
     return (1 / (2 * x**2) - 3 / (4 * x**4)) / mp.sqrt(mp.pi)
 
 
+def xerfcx_slope(x):
+    if x < 1e6:
+        return erfcx(x) - 2 * x * ierfcx(x)
+    return (1 / x**3 - 3 / x**5) / mp.sqrt(mp.pi)
+
+
 def log_erfc(x):
     return mp.log1p(-mp.erf(x)) if x < 1 else mp.log(erfcx(x)) - x * x
 
@@ -61,6 +67,10 @@ FUNCTIONS = {
     ),
     "erfcx": (erfcx, [(-26, 30), (-1, 1), (30, 1e12)], [*TINY, *MEETS, -26.6, 1e100, 1e300]),
     "ierfcx": (ierfcx, [(-25, 30), (0, 1)], [*TINY, *MEETS, 30.0, 1e5, 1e100, 1e150]),
+    "xerfcx": (
+        lambda x: x * erfcx(x), [(-26, 30), (-1, 1), (30, 1e12)], [*TINY, *MEETS, -26.5, 1e100]
+    ),
+    "xerfcx_slope": (xerfcx_slope, [(-25, 30), (0, 1)], [*TINY, *MEETS, 30.0, 1e5, 1e8, 1e100]),
     "log_erfc": (log_erfc, [(-7, 40), (-0.6, 0.6)], [*TINY, *MEETS, 27.3, 1e3, 1e150]),
     "log_half_erfc": (log_half_erfc, [(-26, 40), (-0.6, 0.6)], [*TINY, *MEETS, 27.3, 1e3, 1e150]),
     "ndtr": (mp.ncdf, [(-39, 9), (-1, 1)], [*TINY, *MEETS, *beside(-38.0, -39.0), 9.0, 40.0]),
@@ -123,6 +133,8 @@ LIMITS = {
     "erfc": ([inf, -inf, nan], [0, 2, nan]),
     "erfcx": ([inf, -inf, -30, nan], [0, inf, inf, nan]),
     "ierfcx": ([inf, -inf, nan], [0, inf, nan]),
+    "xerfcx": ([inf, -inf, nan], [nan, -inf, nan]),
+    "xerfcx_slope": ([inf, -inf, nan], [0, inf, nan]),
     "log_erfc": ([inf, -inf, nan], [-inf, np.log(2), nan]),
     "log_half_erfc": ([inf, -inf, nan], [-inf, 0, nan]),
     "ndtr": ([inf, -inf, nan], [1, 0, nan]),
@@ -167,6 +179,8 @@ SLOPES = {
     "erf": [1e-300, -26.0],
     "erfc": [1e-300, 26.0],
     "erfcx": [-20.0, 0.3, 9.1, 1e4],
+    "ierfcx": [-20.0, 0.3, 9.1, 1e4],
+    "xerfcx": [-20.0, 1e-9, 0.3, 9.1, 1e4],
     "log_erfc": [-5.0, 1e-9, 9.1, 40.0, 1e5],
     "log_half_erfc": [-5.0, 1e-9, 9.1, 40.0, 1e5],
     "ndtr": [-38.0, 0.2],

@@ -40,10 +40,11 @@ _DIFFERENCES_OF_TWO = (
     "log_difference", "cube_difference",
     "exp_of_product", "exp_times_sigmoid", "share_difference", "one_plus_exp_ratio",
     "expm1_ratio", "exp_over_expm1", "exp_of_sum_rest", "product_rest",
-    "log_rest", "exponential_rest", "exp_with_rest",
+    "log_rest", "exponential_rest", "exp_with_rest", "xlogx_over_sum",
 )  # fmt: skip
 _SPECIAL = (
-    "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "exp_moment_ratio", "exp_minus_cos",
+    "erfcx", "ierfcx", "xerfcx", "xerfcx_slope",
+    "log_erfc", "ndtr", "log_ndtr", "exp_moment_ratio", "exp_minus_cos",
     "log_half_erfc", "coth_minus_inverse", "log1p_integral",
 )  # fmt: skip
 _SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow", "powm1", "kl_div")

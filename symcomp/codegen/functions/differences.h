@@ -237,6 +237,11 @@ INLINE double d_power_of_parts(double l, double k, double c, double n)
     return d_times_power(m_exp(rest), power);
 }
 
+INLINE double d_xlogx_over_sum(double x, double y)
+{
+    return r_xlogx(x) / (x + y);
+}
+
 INLINE double d_log_cos(double x)
 {
     double c = m_cos(x);

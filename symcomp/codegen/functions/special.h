@@ -54,6 +54,20 @@ INLINE double e_ierfcx(double x)
     return POLYNOMIAL(IERFCX_TABLE, place_of_tail(a)) / (1 + a) / (1 + a);
 }
 
+INLINE double e_xerfcx(double x)
+{
+    return x * e_erfcx(x);
+}
+
+/* The derivative of e_xerfcx, whose parts cancel where x is large. */
+INLINE double e_xerfcx_slope(double x)
+{
+    double a = fabs(x), b = 1 + a;
+    if (x < 0.25)
+        return e_erfcx(x) - 2 * x * e_ierfcx(x);
+    return POLYNOMIAL(XERFCX_SLOPE_TABLE, place_of_tail(a)) / b / b / b;
+}
+
 /* erf(x) for x <= 1/2; -1 beyond -7. */
 INLINE double erf_below(double x)
 {

@@ -13,8 +13,8 @@ from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import ZERO, real_float_rule, scalar
 from symcomp.ops.elementwise.scalar_error import SLOPE, bell, erf
 from symcomp.ops.elementwise.scalar_logic import lt, switch
-from symcomp.ops.elementwise.scalar_logistic import share, sigmoid, xlogy
-from symcomp.ops.elementwise.scalar_math import expm1, sqr, sqrt
+from symcomp.ops.elementwise.scalar_logistic import share, sigmoid, xlogx, xlogy
+from symcomp.ops.elementwise.scalar_math import expm1, log, sqr, sqrt
 from symcomp.ops.elementwise.scalar_products import over_both
 from symcomp.ops.elementwise.scalar_trigonometry import tan, tanh
 
@@ -154,6 +154,11 @@ times_exp_with_rest: Any = _row(
 # ----- logarithms
 
 
+xlogx_over_sum = _row(
+    "xlogx_over_sum", "x y", "x log(x) / (x + y).",
+    lambda x, y, z, g: g / (x + y) + g * (y / (x + y)) * (log(x) / (x + y)),
+    lambda x, y, z, g: -g * over_both(xlogx(x), x + y, x + y),
+)  # fmt: skip
 log_cos = _row(
     "log_cos", "x", "log(cos(x)).",
     lambda x, z, g: -g * tan(x),

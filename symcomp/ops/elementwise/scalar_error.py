@@ -43,8 +43,13 @@ erfcx = _row(
     "erfcx", "exp(x*x) erfc(x), exact for large x.", lambda x, z, g: -2 * g * _ierfcx_row(x)
 )
 _ierfcx_row: Any = _row(
-    "ierfcx", "1 / sqrt(pi) - x erfcx(x).", lambda x, z, g: g * (2 * x * z - erfcx(x)), public=False
+    "ierfcx", "1 / sqrt(pi) - x erfcx(x).", lambda x, z, g: -g * _xerfcx_slope(x), public=False
 )
+xerfcx = _row("xerfcx", "x erfcx(x).", lambda x, z, g: g * _xerfcx_slope(x), public=False)
+_xerfcx_slope: Any = _row(
+    "xerfcx_slope", "erfcx(x) - 2 x ierfcx(x), the derivative of x erfcx(x).",
+    lambda x, z, g: g * (2 * x * z - 4 * _ierfcx_row(x)), public=False,
+)  # fmt: skip
 erfinv = _of_scipy("erfinv", "The inverse of erf.", lambda x, z, g: g / (SLOPE * bell(z)))
 erfcinv = _of_scipy("erfcinv", "The inverse of erfc.", lambda x, z, g: -g / (SLOPE * bell(z)))
 log_erfc = _row(
