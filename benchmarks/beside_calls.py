@@ -379,6 +379,14 @@ def _() -> Work:
     return call([x], T.nnet.softmax(x), numbers(1000, 64))
 
 
+@task("reductions/gradient_of_small_softmax")
+def _() -> Work:
+    x, b = T.fmatrix(), T.fvector()
+    z = T.sqr(T.nnet.softmax(x + b)).sum()
+    given = numbers(10, 10, dtype="float32"), numbers(10, dtype="float32")
+    return call([x, b], symcomp.grad(z, [x, b]), *given)
+
+
 @task("along_axes/sorted_and_summed")
 def _() -> Work:
     x = T.dmatrix()

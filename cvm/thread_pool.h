@@ -219,6 +219,9 @@ static void share(Part part, void *work, int64_t parts, int threads)
 typedef struct {
     int threads;
     void (*run)(Part part, void *work, int64_t parts, int threads);
+    const void **order;
+    void *(*take)(void *owner, size_t bytes);
+    void *owner;
 } Team;
 
 #endif

@@ -11,7 +11,8 @@
    which are inputs in the loop, of int64, and in range; or an output is the table, to whose elements
    it adds. It returns 0, or another number if it cannot
    compute: then nothing is changed. Without a team all arrays lie in C order and none is stretched: the
-   first length is the number of elements. */
+   first length is the number of elements. Without addresses it only keeps in the team what it derives
+   from lengths and strides. */
 typedef int kernel_function(char **data, const int64_t *shape, const int64_t *strides,
                             const Team *team);
 
@@ -55,6 +56,7 @@ typedef struct {
     Place *places;
     char **constants;
     int64_t *shape, *strides;
+    const void *order;
 } KernelCall;
 
 static int run_kernel(const void *params, Frame *frame)
@@ -290,6 +292,21 @@ static int are_in_order(const KernelSpec *k, Operand *const *inputs)
     return x->size > 0 && threads_of_kernel(k, x->size) == 1;
 }
 
+/* Memory for the order of a kernel. */
+static void *take_from_pool(void *pool, size_t bytes)
+{
+    return pool_take((Pool *)pool, bytes);
+}
+
+/* Keep the order in which a kernel passes over the arrays of a call. */
+static int keep_order(Planner *p, const KernelSpec *k, KernelCall *c)
+{
+    c->team.order = &c->order;
+    c->team.take = take_from_pool;
+    c->team.owner = &p->pool;
+    return k->code->run(NULL, c->shape, c->strides, &c->team) ? no_memory() : DONE;
+}
+
 /* Emit the call with lengths and strides of all axes, or of one if all arrays lie in order. */
 static int emit_loops(Planner *p, const KernelSpec *k, Operand *const *arrays, int64_t size,
                       const int64_t *shape, const int64_t *strides)
@@ -301,6 +318,8 @@ static int emit_loops(Planner *p, const KernelSpec *k, Operand *const *arrays, i
     memcpy(c->shape, shape, (size_t)k->ndim * sizeof(int64_t));
     memcpy(c->strides, strides, (size_t)n_strides * sizeof(int64_t));
     join_kernel_axes(k, c, arrays, size);
+    if (!c->in_order && keep_order(p, k, c) != DONE)
+        return RAISED;
     return give_kernel_outputs(p, k, arrays, size);
 }
 

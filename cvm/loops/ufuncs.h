@@ -54,7 +54,7 @@ static inline int call_loop(int arrays, char **data, const int64_t *shape, const
                                  const Team *team)                                                 \
     {                                                                                              \
         (void)team;                                                                                \
-        return call_loop(ARRAYS, data, shape, strides);                                            \
+        return data == NULL ? 0 : call_loop(ARRAYS, data, shape, strides);                         \
     }
 
 LOOP_OF(2)

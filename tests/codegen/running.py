@@ -22,7 +22,29 @@ from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
 class Team(ctypes.Structure):
     """``struct team`` of ``nest.h``: the threads that share large loops."""
 
-    _fields_ = (("threads", ctypes.c_int), ("run", ctypes.c_void_p))
+    _fields_ = (
+        ("threads", ctypes.c_int), ("run", ctypes.c_void_p),
+        ("order", ctypes.POINTER(ctypes.c_void_p)), ("take", ctypes.c_void_p),
+        ("owner", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+TAKE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+def keep_order(function, team, shape, strides):
+    """Have a function keep what it derives from lengths and strides; return the memory of that."""
+    memory = []
+
+    def take(_owner, size):
+        memory.append((ctypes.c_int64 * (size // 8 + 1))())
+        return ctypes.addressof(memory[-1])
+
+    taker = TAKE(take)
+    team.take = ctypes.cast(taker, ctypes.c_void_p)
+    team.order = ctypes.pointer(ctypes.c_void_p())
+    assert function(None, shape, strides, team) == 0
+    return memory
 
 
 class Versions(NamedTuple):
@@ -77,8 +99,11 @@ def call(function, formula, values, outputs=None, threads=1):
     return results
 
 
-def attempt(function, formula, values, outputs=None, threads=1):
-    """Return the status of a function, and the results; 0 threads: without a team."""
+def attempt(function, formula, values, outputs=None, threads=1, keeps=True):
+    """Return the status of a function, and the results; 0 threads: without a team.
+
+    Early code derives the order of the loops when it is called, optimized code beforehand.
+    """
     patterns = patterns_of(values)
     every = formula.patterns(patterns)
     shape = np.broadcast_shapes(*(value.shape for value in values))
@@ -89,9 +114,8 @@ def attempt(function, formula, values, outputs=None, threads=1):
             lengths = [1 if one else n for one, n in zip(ones, shape, strict=True)]
             outputs.append(np.empty(lengths, formula.dtypes[result.value]))
         if isinstance(function, Versions) and function.early is not None:
-            early = attempt(
-                function.early, formula, values, [*map(np.empty_like, outputs)], threads
-            )
+            others = [*map(np.empty_like, outputs)]
+            early = attempt(function.early, formula, values, others, threads, keeps=False)
             found = attempt(function.optimized, formula, values, outputs, threads)
             assert found[0] == early[0]
             for z, other in zip(found[1], early[1], strict=True) if found[0] == 0 else ():
@@ -101,12 +125,12 @@ def attempt(function, formula, values, outputs=None, threads=1):
     arrays = [*values, *outputs]
     pointers = [array.ctypes.data for array in (*arrays, *literals)]
     strides = [step for array in arrays for step in array.strides]
-    status = function(
-        (ctypes.c_void_p * len(pointers))(*pointers),
-        (ctypes.c_int64 * max(len(shape), 1))(*shape),
-        (ctypes.c_int64 * max(len(strides), 1))(*strides),
-        Team(threads, share_address) if threads else None,
-    )
+    lengths = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+    steps = (ctypes.c_int64 * max(len(strides), 1))(*strides)
+    team = Team(threads, share_address) if threads else None
+    kept = keep_order(function, team, lengths, steps) if team is not None and keeps else None
+    status = function((ctypes.c_void_p * len(pointers))(*pointers), lengths, steps, team)
+    del kept  # the function needed its memory
     dropped = [result.dropped for result in formula.results]
     results = [
         z.reshape([n for a, n in enumerate(z.shape) if a not in axes])

@@ -19,10 +19,15 @@ enum {
 typedef void part_of_work(void *work, int64_t part, int worker);
 
 /* The threads that share a large loop: `run` does all parts, in any order, on at most `threads`
-   threads. */
+   threads. What a kernel derives from lengths and strides may be kept between calls with the same
+   ones, and as many threads, in `*order`: a call without arrays only writes it there, to memory that
+   `take` gives, or leaves it 0. Where it is 0, and without `order`, each call derives it. */
 struct team {
     int threads;
     void (*run)(part_of_work *part, void *work, int64_t parts, int threads);
+    const void **order;
+    void *(*take)(void *owner, size_t bytes);
+    void *owner;
 };
 
 static inline void nest_share(const struct team *team, part_of_work *part, void *work,
@@ -33,6 +38,18 @@ static inline void nest_share(const struct team *team, part_of_work *part, void 
     else
         for (int64_t c = 0; c < parts; c++)
             part(work, c, 0);
+}
+
+/* The orders of the n nests of a kernel, in one table that is kept; 0 if each call derives them. */
+static inline const void **nest_orders(const struct team *team, int n, int keeps)
+{
+    if (!keeps)
+        return team->order ? (const void **)*team->order : 0;
+    const void **orders = (const void **)team->take(team->owner, (size_t)n * sizeof *orders);
+    for (int i = 0; orders && i < n; i++)
+        orders[i] = 0;
+    *team->order = orders;
+    return orders;
 }
 
 #define KERNEL_ARGUMENTS                                                                           \
@@ -110,7 +127,8 @@ struct kernel {
     const struct stage *stages;
 };
 
-/* Run a kernel; return 1 if a reduced axis is empty that must not be. */
+/* Run a kernel, or keep its order; return 1 if a reduced axis is empty that must not be, or memory is
+   short. */
 NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
                           const int64_t *strides, const struct team *team);
 NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,

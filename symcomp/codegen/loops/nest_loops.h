@@ -36,20 +36,20 @@ static inline int nest_scatters(const struct kernel *k)
     return 0;
 }
 
-/* Pass an axis from its other end: `data` moves there, and the steps along it change their signs. */
-static inline void nest_turn(const struct kernel *k, int64_t length, int64_t *row, char **data)
+/* Pass an axis from its other end: `from` moves there, and the steps along it change their signs. */
+static inline void nest_turn(const struct kernel *k, int64_t length, int64_t *row, int64_t *from)
 {
     for (int a = 0; a < k->arrays; a++) {
-        data[a] += (length - 1) * row[a];
+        from[a] += (length - 1) * row[a];
         row[a] = -row[a];
     }
 }
 
 /* Collect the axes whose `reduced` is `which`, slowest first and joined; return how many are left,
    or -1 if there are no elements. Axes that are not reduced are passed in the direction that more
-   arrays have, and `data` points to where they begin. */
+   arrays have; where they begin, in bytes, is added to `from`. */
 static inline int nest_axes(const struct kernel *k, int which, const int64_t *shape,
-                            const int64_t *strides, char **data, int64_t *lengths, int64_t *steps)
+                            const int64_t *strides, int64_t *from, int64_t *lengths, int64_t *steps)
 {
     int total = k->total, rank = 0, joined = 0;
     for (int axis = 0; axis < k->rank; axis++) {
@@ -64,7 +64,7 @@ static inline int nest_axes(const struct kernel *k, int which, const int64_t *sh
             backward += (row[a] < 0) - (row[a] > 0);
         }
         if (backward > 0 && !which && !nest_scatters(k))
-            nest_turn(k, shape[axis], row, data);
+            nest_turn(k, shape[axis], row, from);
         int place = rank++;
         int64_t weight = nest_weight(total, row);
         for (; place > 0 && nest_weight(total, steps + (place - 1) * total) < weight; place--) {
@@ -118,66 +118,97 @@ static inline int nest_next(int total, int rank, const int64_t *lengths, const i
     return 0;
 }
 
-/* Whether a body can run in place, as its elements are contiguous. */
-static inline int nest_plain(const struct kernel *k, const struct body *body, const int64_t *step)
-{
-    int plain = 1;
-    for (int a = 0; a < k->total; a++)
-        plain &= (!nest_reads(body->role[a]) && !nest_writes(body->role[a])) || step[a] == k->size[a];
-    return plain;
-}
-
 enum { MANY_LANES = 2 };
 
-/* Run a body on rows * n elements, which are `step` apart, through `buffer` if they are not
-   contiguous, at most `most` of a row at once. `along` is whether lanes are those of the
-   elements; MANY_LANES, that there are more than BLOCK of them: then the rows passed to the body
-   are not limited to a block. */
-static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows,
-                            int64_t n, char *const *data, const int64_t *row_step,
-                            const int64_t *step, int along, int64_t most, char *buffer)
+/* An array whose elements are not contiguous, which a body reads or writes in a buffer. */
+struct copied {
+    uint16_t array;
+    uint8_t reads, writes;
+};
+
+/* How a body passes over rows of elements: `row_step` is from a row to the next, `step` from an element to the
+   next. `along` is whether lanes are those of the elements; MANY_LANES, that there are more than BLOCK of
+   them: then the rows passed to the body are not limited to a block, else they are if `limited`. */
+struct passage {
+    int along, limited, copies;
+    const int64_t *row_step, *step;
+    struct copied *copied;
+};
+
+/* The numbers that the table of a passage takes. */
+static inline size_t passage_numbers(const struct kernel *k)
 {
-    if (n == 1 || nest_plain(k, body, step)) {
-        body->run(rows, n, data, row_step);
+    return (size_t)k->total / 2 + 1;
+}
+
+static inline void nest_passage(const struct kernel *k, const struct body *body, const int64_t *row_step,
+                                const int64_t *step, int along, int64_t *memory, struct passage *p)
+{
+    *p = (struct passage){.along = along, .row_step = row_step, .step = step,
+                          .copied = (struct copied *)memory};
+    for (int a = 0; a < k->total; a++) {
+        int role = body->role[a], reads = nest_reads(role), writes = nest_writes(role);
+        if ((!reads && !writes) || step[a] == k->size[a])
+            continue;
+        p->limited |= writes || step[a] || row_step[a];
+        p->copied[p->copies++] = (struct copied){(uint16_t)a, (uint8_t)reads, (uint8_t)writes};
+    }
+}
+
+/* Run a body on a block of rows * n elements, which are copied. */
+static inline void nest_block(const struct kernel *k, const struct body *body, const struct passage *p,
+                              int64_t rows, int64_t n, char **here, char *buffer)
+{
+    int total = k->total;
+    int64_t by[total];
+    char *at[total];
+    memcpy(at, here, sizeof at);
+    memcpy(by, p->row_step, sizeof by);
+    for (const struct copied *c = p->copied; c < p->copied + p->copies; c++) {
+        int a = c->array, size = k->size[a];
+        at[a] = buffer + a * BLOCK * k->width;
+        by[a] = p->row_step[a] ? n * size : 0;
+        if (c->reads)
+            copy_block(size, p->row_step[a] ? rows : 1, n, at[a], by[a], size, here[a], p->row_step[a],
+                       p->step[a]);
+    }
+    body->run(rows, n, at, by);
+    for (const struct copied *c = p->copied; c < p->copied + p->copies; c++)
+        if (c->writes)
+            copy_block(k->size[c->array], rows, n, here[c->array], p->row_step[c->array],
+                       p->step[c->array], at[c->array], by[c->array], k->size[c->array]);
+}
+
+/* Run a body on rows * n elements, through `buffer` if they are not contiguous, at most `most` of a row at
+   once. */
+static inline void nest_run(const struct kernel *k, const struct body *body, const struct passage *p,
+                            int64_t rows, int64_t n, char *const *data, int64_t most, char *buffer)
+{
+    if (n == 1 || !p->copies) {
+        body->run(rows, n, data, p->row_step);
         return;
     }
-    int total = k->total, limited = 0;
-    uint8_t copies[total];
-    for (int a = 0; a < total; a++) {
-        int role = body->role[a];
-        copies[a] = (nest_reads(role) || nest_writes(role)) && step[a] != k->size[a];
-        limited |= copies[a] && (nest_writes(role) || step[a] || row_step[a]);
-    }
-    int64_t width = n < most ? n : most;
-    int64_t height = !limited ? rows : along == MANY_LANES ? 1 : BLOCK / width;
-    for (int64_t r = 0; r < rows; r += height) {
-        int64_t h = rows - r < height ? rows - r : height;
+    int total = k->total;
+    char *here[total];
+    memcpy(here, data, sizeof here);
+    int64_t width = n < most ? n : most, height = rows;
+    if (p->limited && rows > 1)
+        height = p->along == MANY_LANES ? 1 : BLOCK / width;
+    for (int64_t r = 0; r < rows; r += height)
         for (int64_t i = 0; i < n; i += width) {
-            int64_t w = n - i < width ? n - i : width, by[total];
-            char *at[total];
-            for (int a = 0; a < total; a++) {
-                char *here = data[a];
-                if (body->role[a] == LANE)
-                    here += along ? i * k->size[a] : 0;
-                else if (body->role[a] != UNUSED)
-                    here += r * row_step[a] + i * step[a];
-                at[a] = copies[a] ? buffer + a * BLOCK * k->width : here;
-                by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
-                if (copies[a] && nest_reads(body->role[a]))
-                    copy_block(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a], here,
-                               row_step[a], step[a]);
+            for (int a = 0; (r || i) && a < total; a++) {
+                int64_t beside = p->along ? i * k->size[a] : 0;
+                if (body->role[a] != UNUSED)
+                    here[a] = data[a] + (body->role[a] == LANE ? beside
+                                                               : r * p->row_step[a] + i * p->step[a]);
             }
-            body->run(h, w, at, by);
-            for (int a = 0; a < total; a++)
-                if (copies[a] && nest_writes(body->role[a]))
-                    copy_block(k->size[a], h, w, data[a] + r * row_step[a] + i * step[a],
-                               row_step[a], step[a], at[a], by[a], k->size[a]);
+            nest_block(k, body, p, rows - r < height ? rows - r : height, n - i < width ? n - i : width,
+                       here, buffer);
         }
-    }
 }
 
 /* The first of the bodies whose numbers are constant along the innermost axis. */
-static inline const struct body *nest_choose(const struct kernel *k, const int64_t *step)
+static inline int nest_choose(const struct kernel *k, const int64_t *step)
 {
     int b = 0;
     for (; b < k->count - 1; b++) {
@@ -187,7 +218,7 @@ static inline const struct body *nest_choose(const struct kernel *k, const int64
         if (fits)
             break;
     }
-    return k->bodies + b;
+    return b;
 }
 
 /* The memory of a thread, on its stack. */
@@ -226,41 +257,83 @@ static inline int64_t nest_cross(const struct kernel *k, int rank, int64_t *leng
     return BLOCK;
 }
 
+/* Axes that are found, slowest first: their lengths, and a row of steps for each. */
+struct axes {
+    int rank;
+    int64_t *lengths, *steps;
+};
+
+/* The numbers that as many axes take as a kernel may have, and with `axes`, these. */
+static inline size_t most_numbers(const struct kernel *k)
+{
+    return ((size_t)k->rank + 2) * ((size_t)k->total + 1);
+}
+
+static inline size_t axes_numbers(const struct kernel *k, const struct axes *axes)
+{
+    return (size_t)axes->rank * ((size_t)k->total + 1);
+}
+
+/* Axes in memory for the most. */
+static inline struct axes axes_in(const struct kernel *k, int64_t *memory)
+{
+    return (struct axes){0, memory, memory + k->rank + 2};
+}
+
+/* Copy axes; return what follows their copies. */
+static inline int64_t *copy_axes(const struct kernel *k, const struct axes *from, int64_t *memory,
+                                 struct axes *to)
+{
+    int64_t *steps = memory + from->rank, *end = memory + axes_numbers(k, from);
+    memcpy(memory, from->lengths, (size_t)from->rank * sizeof *memory);
+    memcpy(steps, from->steps, (size_t)(end - steps) * sizeof *steps);
+    *to = (struct axes){from->rank, memory, steps};
+    return end;
+}
+
+/* The order of an elementwise kernel: `length` elements at once, if `whole`; else chunks of `unit` of the axis
+   `split`. */
+struct elementwise_order {
+    int whole, body, split;
+    int64_t width, length, unit, *from;
+    struct axes axes;
+    struct passage passage;
+};
+
 struct elementwise {
     const struct kernel *kernel;
-    const struct body *body;
+    const struct elementwise_order *order;
     char *const *data;
-    const int64_t *lengths, *steps;
-    int rank, split;
-    int64_t width, length, unit;
 };
 
 /* The elements whose index along the axis `split` is from `first` to before `last`. */
 static inline void nest_chunk(const struct elementwise *e, int64_t first, int64_t last)
 {
-    int total = e->kernel->total, rank = e->rank;
+    const struct elementwise_order *o = e->order;
+    int total = e->kernel->total, rank = o->axes.rank;
     int64_t lengths[rank], index[rank];
-    const int64_t *inner = e->steps + (rank - 1) * total, *rows = e->steps + (rank - 2) * total;
     NEST_BUFFER(e->kernel);
     char *at[total];
     for (int a = 0; a < total; a++)
-        at[a] = a < e->kernel->temporaries ? e->data[a] + first * e->steps[e->split * total + a] : 0;
-    memcpy(lengths, e->lengths, sizeof lengths);
-    lengths[e->split] = last - first;
+        at[a] = a < e->kernel->temporaries
+                    ? e->data[a] + o->from[a] + first * o->axes.steps[o->split * total + a]
+                    : 0;
+    memcpy(lengths, o->axes.lengths, sizeof lengths);
+    lengths[o->split] = last - first;
     memset(index, 0, sizeof index);
     do
-        nest_run(e->kernel, e->body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, 1,
-                 e->width, buffer);
-    while (nest_next(total, rank - 2, lengths, e->steps, index, at));
+        nest_run(e->kernel, e->kernel->bodies + o->body, &o->passage, lengths[rank - 2],
+                 lengths[rank - 1], at, o->width, buffer);
+    while (nest_next(total, rank - 2, lengths, o->axes.steps, index, at));
 }
 
 /* The elements of a chunk of the axis `split`. */
 static void nest_part(void *work, int64_t c, int worker)
 {
     const struct elementwise *e = (const struct elementwise *)work;
-    int64_t first = c * e->unit;
+    int64_t first = c * e->order->unit, left = e->order->length - first;
     (void)worker;
-    nest_chunk(e, first, e->length - first < e->unit ? e->length : first + e->unit);
+    nest_chunk(e, first, first + (left < e->order->unit ? left : e->order->unit));
 }
 
 /* Whether all arrays but tables are in C order, and none is stretched; `size` becomes the number of
@@ -287,51 +360,113 @@ static inline int nest_in_order(const struct kernel *k, const int64_t *shape,
 }
 
 /* Run a body once over `size` contiguous elements. */
-static inline void nest_at_once(const struct kernel *k, char *const *data, int64_t size)
+static inline void nest_at_once(const struct kernel *k, const struct body *body, char *const *data,
+                                int64_t size)
 {
     int total = k->total;
-    int64_t step[total], row_step[total];
+    int64_t row_step[total];
     char *at[total];
     for (int a = 0; a < total; a++) {
-        step[a] = a < k->arrays ? k->size[a] : 0;
         row_step[a] = 0;
         at[a] = a < k->temporaries ? data[a] : 0;
     }
-    nest_choose(k, step)->run(1, size, at, row_step);
+    body->run(1, size, at, row_step);
+}
+
+/* Memory for an order that is kept: then there are no arrays. */
+static inline void *nest_keep(const struct team *team, size_t bytes)
+{
+    void *memory = team->take(team->owner, bytes);
+    *team->order = memory;
+    return memory;
+}
+
+/* The order of all elements at once, contiguous as they are. */
+static inline void elementwise_whole(const struct kernel *k, int64_t length, struct elementwise_order *o)
+{
+    int64_t step[k->total];
+    for (int a = 0; a < k->total; a++)
+        step[a] = a < k->arrays ? k->size[a] : 0;
+    *o = (struct elementwise_order){.whole = 1, .body = nest_choose(k, step), .length = length};
+}
+
+/* The order of two axes or more; `width` is that of blocks. */
+static inline void elementwise_order(const struct kernel *k, const struct axes *axes, const int64_t *from,
+                                     int64_t width, struct elementwise_order *o)
+{
+    int total = k->total, split = 0, rank = axes->rank;
+    int64_t size = 1, *end = copy_axes(k, axes, (int64_t *)(o + 1), &o->axes);
+    o->whole = 0;
+    o->width = width;
+    o->from = (int64_t *)memcpy(end, from, (size_t)total * sizeof *from);
+    for (int axis = 0; axis < rank; axis++) {
+        size *= axes->lengths[axis];
+        split = axes->lengths[axis] > axes->lengths[split] ? axis : split;
+    }
+    int64_t length = axes->lengths[split], unit = CHUNK / (size / length);
+    unit = unit < 1 ? 1 : unit;
+    int high = split == rank - 2 && width == NARROW;
+    int64_t whole_blocks = split == rank - 1 ? BLOCK : high ? BLOCK / NARROW : 1;
+    o->split = split;
+    o->length = length;
+    o->unit = (unit + whole_blocks - 1) / whole_blocks * whole_blocks;
+    const int64_t *inner = o->axes.steps + (rank - 1) * total;
+    o->body = nest_choose(k, inner);
+    nest_passage(k, k->bodies + o->body, inner - total, inner, 1, end + total, &o->passage);
+}
+
+static inline void elementwise_run(const struct kernel *k, char *const *data, const struct team *team,
+                                   const struct elementwise_order *o)
+{
+    struct elementwise e = {k, o, data};
+    if (o->whole && o->length)
+        nest_at_once(k, k->bodies + o->body, data, o->length);
+    else if (!o->whole && o->unit >= o->length)
+        nest_chunk(&e, 0, o->length);
+    else if (!o->whole)
+        nest_share(team, nest_part, &e, (o->length + o->unit - 1) / o->unit);
+}
+
+/* Derive the order, and keep it, or use it once. Apart from what calls it, as it needs much of the stack. */
+static __attribute__((noinline)) int elementwise_derived(const struct kernel *k, char *const *data,
+                                                         const int64_t *shape, const int64_t *strides,
+                                                         const struct team *team)
+{
+    int64_t memory[most_numbers(k)], from[k->total], whole, width = 0;
+    struct axes axes = axes_in(k, memory);
+    memset(from, 0, sizeof from);
+    int at_once = nest_in_order(k, shape, strides, &whole) && whole <= CHUNK;
+    if (!at_once)
+        axes.rank = nest_axes(k, 0, shape, strides, from, axes.lengths, axes.steps);
+    if (axes.rank < 0) {
+        at_once = 1;
+        whole = axes.rank = 0;
+    }
+    if (!at_once) {
+        axes.rank = nest_pad(k->total, axes.rank, 2, axes.lengths, axes.steps);
+        width = nest_cross(k, axes.rank, axes.lengths, axes.steps);
+    }
+    size_t numbers = at_once ? 0 : axes_numbers(k, &axes) + (size_t)k->total + passage_numbers(k);
+    size_t bytes = sizeof(struct elementwise_order) + numbers * sizeof(int64_t);
+    int64_t own[data ? bytes / sizeof(int64_t) : 1];
+    struct elementwise_order *order =
+        (struct elementwise_order *)(data ? own : nest_keep(team, bytes));
+    if (!order)
+        return 1;
+    if (at_once)
+        elementwise_whole(k, whole, order);
+    else
+        elementwise_order(k, &axes, from, width, order);
+    if (data)
+        elementwise_run(k, data, team, order);
+    return 0;
 }
 
 NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
                           const int64_t *strides, const struct team *team)
 {
-    int total = k->total, split = 0;
-    int64_t whole;
-    if (nest_in_order(k, shape, strides, &whole) && whole <= CHUNK) {
-        if (whole > 0)
-            nest_at_once(k, data, whole);
-        return 0;
-    }
-    int64_t lengths[k->rank + 2], steps[(k->rank + 2) * total], size = 1;
-    char *first[total];
-    memcpy(first, data, (size_t)k->temporaries * sizeof *data);
-    int rank = nest_axes(k, 0, shape, strides, first, lengths, steps);
-    if (rank < 0)
-        return 0;
-    rank = nest_pad(total, rank, 2, lengths, steps);
-    int64_t width = nest_cross(k, rank, lengths, steps);
-    for (int axis = 0; axis < rank; axis++) {
-        size *= lengths[axis];
-        split = lengths[axis] > lengths[split] ? axis : split;
-    }
-    int64_t length = lengths[split], unit = CHUNK / (size / length);
-    unit = unit < 1 ? 1 : unit;
-    int high = split == rank - 2 && width == NARROW;
-    int64_t whole_blocks = split == rank - 1 ? BLOCK : high ? BLOCK / NARROW : 1;
-    unit = (unit + whole_blocks - 1) / whole_blocks * whole_blocks;
-    struct elementwise e = {k, nest_choose(k, steps + (rank - 1) * total), first, lengths, steps,
-                            rank, split, width, length, unit};
-    if (unit >= length)
-        nest_chunk(&e, 0, length);
-    else
-        nest_share(team, nest_part, &e, (length + unit - 1) / unit);
+    if (!data || !team->order || !*team->order)
+        return elementwise_derived(k, data, shape, strides, team);
+    elementwise_run(k, data, team, (const struct elementwise_order *)*team->order);
     return 0;
 }

@@ -3,10 +3,11 @@
    ("along"). */
 
 /* The order of passing over the axes: rows of n elements, and one row of `rest`, for each index
-   of the slower axes. */
+   of the slower axes; and the order of what follows for each result. */
 struct sweep {
     int64_t rows, n, rest, *row_step;
-    int rank, plain, lanes;
+    int rank, lanes;
+    struct passage pass, section;
 };
 
 struct reduction {
@@ -26,19 +27,9 @@ struct reduction {
 struct results {
     char *const *data;
     int64_t *lengths, *steps, beside, width, shift, together;
+    int64_t *step;      /* from a result to the next, of temporaries, too, if several stages need them */
     int rank, empty;
 };
-
-static inline void reduction_run(const struct reduction *d, const struct sweep *w,
-                                 const struct body *body, int64_t rows, int64_t n,
-                                 char *const *data)
-{
-    if (w->plain)
-        body->run(rows, n, data, w->row_step);
-    else
-        nest_run(d->kernel, body, rows, n, data, w->row_step, d->step,
-                 d->across ? 0 : d->few ? 1 : MANY_LANES, BLOCK, d->buffer);
-}
 
 /* The whole rows, and the partial one. */
 static inline void reduction_rows(const struct reduction *d, const struct sweep *w,
@@ -46,7 +37,7 @@ static inline void reduction_rows(const struct reduction *d, const struct sweep 
 {
     const struct body *body = d->across ? &stage->across : &stage->along;
     if (!w->lanes)
-        reduction_run(d, w, body, w->rows, n, at);
+        nest_run(d->kernel, body, &w->pass, w->rows, n, at, BLOCK, d->buffer);
     if (!w->lanes && !w->rest)
         return;
     int total = d->kernel->total;
@@ -62,7 +53,7 @@ static inline void reduction_rows(const struct reduction *d, const struct sweep 
         stage->lanes(1, 1, w->rows - rows, w->rest, end, w->row_step, step);
         return;
     }
-    reduction_run(d, w, body, 1, w->rest, end);
+    nest_run(d->kernel, body, &w->pass, 1, w->rest, end, BLOCK, d->buffer);
 }
 
 /* One pass over all reduced elements, for n results. */
@@ -213,7 +204,7 @@ static inline void reduction_stage(const struct reduction *d, const struct sweep
     if (!stage->begin)
         return;
     stage->finish(lanes, across, data);
-    nest_run(d->kernel, &stage->section, 1, n, data, step, step, 1, BLOCK, d->buffer);
+    nest_run(d->kernel, &stage->section, &w->section, 1, n, data, BLOCK, d->buffer);
 }
 
 /* All stages for n adjacent results. */
@@ -250,12 +241,9 @@ INLINE void reduction_results(const struct reduction *given, const struct result
     int64_t reduced_index[d.rank], index[r->rank];
     int64_t blocks = (r->beside + r->shift + r->width - 1) / r->width;
     int64_t block = first % blocks, outer = first / blocks;
-    int64_t step[total];
+    const int64_t *step = r->step;
     NEST_BUFFER(k);
     char *at[total], *here[total];
-    memcpy(step, r->steps + (r->rank - 1) * total, sizeof step);
-    for (int a = k->temporaries; k->count > 1 && a < total; a++)
-        step[a] = k->size[a];
     d.buffer = buffer;
     d.index = reduced_index;
     for (int a = 0; a < total; a++)
@@ -312,9 +300,9 @@ static inline int64_t reduction_shift(const struct kernel *k, char *const *data,
     return off ? width - (CACHE_LINE - off) / k->size[0] : 0;
 }
 
-/* Choose the axes of rows and of vectors for one stage. */
+/* Choose the axes of rows and of vectors for one stage; `memory` is for the passage. */
 static inline void reduction_sweep(const struct reduction *d, const struct stage *stage,
-                                   struct sweep *w)
+                                   int64_t *memory, struct sweep *w)
 {
     int total = d->kernel->total;
     const int64_t *inner = d->steps + (d->rank - 1) * total;
@@ -338,59 +326,145 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
         w->rank = 0;
     for (int a = 0; a < total; a++)
         w->row_step[a] = parts * inner[a];
-    w->plain = nest_plain(d->kernel, d->across ? &stage->across : &stage->along, d->step);
-    w->lanes = d->across && stage->lanes && w->plain && w->n == stage->parts;
+    nest_passage(d->kernel, d->across ? &stage->across : &stage->along, w->row_step, d->step,
+                 d->across ? 0 : d->few ? 1 : MANY_LANES, memory, &w->pass);
+    w->lanes = d->across && stage->lanes && !w->pass.copies && w->n == stage->parts;
+}
+
+/* The order of a reduction; `from` is where its arrays begin, in bytes. What depends on a call is not in
+   `reduction` and `results`. */
+struct reduction_order {
+    int empty, nothing;
+    int64_t outer, work;
+    int64_t *from;
+    struct reduction reduction;
+    struct results results;
+};
+
+/* How results are shared out: their blocks, and how many are computed together. */
+static inline void reduction_blocks(struct reduction_order *o, int threads)
+{
+    const struct reduction *d = &o->reduction;
+    struct results *r = &o->results;
+    int64_t size = 1;
+    o->outer = 1;
+    for (int axis = 0; axis < r->rank - 1; axis++)
+        o->outer *= r->lengths[axis];
+    for (int axis = 0; axis < d->rank; axis++)
+        size *= d->lengths[axis];
+    r->width = d->across ? 1 : LANES;
+    if (!d->across && threads > 1 && o->outer < threads && r->beside < threads * LANES)
+        r->width = (r->beside / threads + BLOCK) / BLOCK * BLOCK;
+    r->together = d->across && !o->empty ? reduction_together(d) : 1;
+    o->work = size * o->outer * r->beside;
+}
+
+/* The bytes of an order, and of its tables behind it. */
+static inline size_t reduction_bytes(const struct kernel *k, const struct axes *axes,
+                                     const struct axes *reduced)
+{
+    size_t total = (size_t)k->total, stages = (size_t)k->count;
+    size_t numbers = axes_numbers(k, axes) + axes_numbers(k, reduced) + (stages + 2) * total;
+    return sizeof(struct reduction_order) + stages * sizeof(struct sweep) +
+           (numbers + 2 * stages * passage_numbers(k)) * sizeof(int64_t);
+}
+
+/* The order of at least one axis of results, and two that are reduced. */
+static inline void reduction_order(const struct kernel *k, const struct axes *of_results,
+                                   const struct axes *of_terms, const int64_t *from, int threads,
+                                   struct reduction_order *o)
+{
+    int total = k->total;
+    struct axes axes, reduced;
+    struct sweep *sweeps = (struct sweep *)(o + 1);
+    int64_t *memory = copy_axes(k, of_results, (int64_t *)(sweeps + k->count), &axes);
+    memory = copy_axes(k, of_terms, memory, &reduced);
+    o->from = (int64_t *)memcpy(memory, from, (size_t)total * sizeof *from);
+    const int64_t *step = axes.steps + (axes.rank - 1) * total;
+    const int64_t *inner = reduced.steps + (reduced.rank - 1) * total;
+    int64_t *last = memory + total;
+    int64_t length = reduced.lengths[reduced.rank - 1], beside = axes.lengths[axes.rank - 1];
+    int one_call = k->count == 1 && k->stages[0].lanes;
+    int across = beside == 1 || (nest_weight(total, inner) <= nest_weight(total, step) &&
+                                 (length >= LONG / (1 + one_call) || length >= 4 * beside));
+    o->reduction = (struct reduction){
+        .kernel = k, .across = across, .rank = reduced.rank, .lengths = reduced.lengths,
+        .steps = reduced.steps, .step = across ? inner : step, .sweeps = sweeps,
+        .few = across || beside <= BLOCK};
+    o->results = (struct results){
+        .lengths = axes.lengths, .steps = axes.steps, .beside = beside, .step = last,
+        .rank = axes.rank, .empty = o->empty};
+    for (int a = 0; a < total; a++)
+        last[a] = k->count > 1 && a >= k->temporaries ? k->size[a] : step[a];
+    memory = last + total;
+    for (int s = 0; s < k->count; s++) {
+        sweeps[s].row_step = memory;
+        memory += total;
+        reduction_sweep(&o->reduction, k->stages + s, memory, sweeps + s);
+        memory += passage_numbers(k);
+        nest_passage(k, &k->stages[s].section, last, last, 1, memory, &sweeps[s].section);
+        memory += passage_numbers(k);
+    }
+    reduction_blocks(o, threads);
+}
+
+static inline int reduction_by(const struct kernel *k, char *const *data, const struct team *team,
+                               const struct reduction_order *o)
+{
+    if (o->empty && k->nonempty)
+        return 1;
+    if (o->nothing)
+        return 0;
+    char *first[k->total];
+    struct reduction d = o->reduction;
+    struct results r = o->results;
+    for (int a = 0; a < k->temporaries; a++)
+        first[a] = data[a] + o->from[a];
+    d.kernel = k;
+    d.team = team;
+    r.data = first;
+    r.shift = d.across ? 0
+                       : reduction_shift(k, first, r.steps + (r.rank - 1) * k->total, r.beside, r.width);
+    int64_t count = o->outer * ((r.beside + r.shift + r.width - 1) / r.width);
+    if (team->threads > 1 && count > 1 && o->work >= 2 * CHUNK) {
+        struct teams p = {&d, &r, count, count < team->threads ? count : team->threads};
+        team->run(reduction_team, &p, p.teams, team->threads);
+    } else {
+        reduction_results(&d, &r, 0, count);
+    }
+    return 0;
+}
+
+/* Derive the order, and keep it, or use it once. Apart from what calls it, as it needs much of the stack. */
+static __attribute__((noinline)) int reduction_derived(const struct kernel *k, char *const *data,
+                                                       const int64_t *shape, const int64_t *strides,
+                                                       const struct team *team)
+{
+    int64_t memory[2 * most_numbers(k)], from[k->total];
+    struct axes axes = axes_in(k, memory), reduced = axes_in(k, memory + most_numbers(k));
+    memset(from, 0, sizeof from);
+    axes.rank = nest_axes(k, 0, shape, strides, from, axes.lengths, axes.steps);
+    reduced.rank = nest_axes(k, 1, shape, strides, from, reduced.lengths, reduced.steps);
+    int nothing = axes.rank < 0, empty = reduced.rank < 0;
+    axes.rank = nest_pad(k->total, nothing ? 0 : axes.rank, 1, axes.lengths, axes.steps);
+    reduced.rank = nest_pad(k->total, empty ? 0 : reduced.rank, 2, reduced.lengths, reduced.steps);
+    size_t bytes = reduction_bytes(k, &axes, &reduced);
+    int64_t own[data ? bytes / sizeof(int64_t) : 1];
+    struct reduction_order *order = (struct reduction_order *)(data ? own : nest_keep(team, bytes));
+    if (!order)
+        return 1;
+    order->nothing = nothing;
+    order->empty = empty;
+    reduction_order(k, &axes, &reduced, from, team->threads, order);
+    return data ? reduction_by(k, data, team, order) : 0;
 }
 
 NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,
                         const int64_t *strides, const struct team *team)
 {
-    int total = k->total, most = k->rank + 2;
-    int64_t lengths[most], steps[most * total], row_steps[k->count * total];
-    int64_t reduced_lengths[most], reduced_steps[most * total];
-    struct sweep sweeps[k->count];
-    int threads = team->threads;
-    char *first[total];
-    memcpy(first, data, (size_t)k->temporaries * sizeof *data);
-    int rank = nest_axes(k, 0, shape, strides, first, lengths, steps);
-    int reduced = nest_axes(k, 1, shape, strides, first, reduced_lengths, reduced_steps);
-    int empty = reduced < 0;
-    if (empty && k->nonempty)
-        return 1;
-    if (rank < 0)
-        return 0;
-    rank = nest_pad(total, rank, 1, lengths, steps);
-    reduced = nest_pad(total, empty ? 0 : reduced, 2, reduced_lengths, reduced_steps);
-    const int64_t *step = steps + (rank - 1) * total;
-    const int64_t *inner = reduced_steps + (reduced - 1) * total;
-    int64_t length = reduced_lengths[reduced - 1], beside = lengths[rank - 1];
-    int one_call = k->count == 1 && k->stages[0].lanes;
-    int across = beside == 1 || (nest_weight(total, inner) <= nest_weight(total, step) &&
-                                 (length >= LONG / (1 + one_call) || length >= 4 * beside));
-    struct reduction d = {k, across, reduced, reduced_lengths, reduced_steps, 0,
-                          across ? inner : step, sweeps, 0, team, across || beside <= BLOCK};
-    int64_t size = 1, outer = 1, width = across ? 1 : LANES;
-    for (int s = 0; s < k->count; s++) {
-        sweeps[s].row_step = row_steps + s * total;
-        reduction_sweep(&d, k->stages + s, sweeps + s);
-    }
-    for (int axis = 0; axis < rank - 1; axis++)
-        outer *= lengths[axis];
-    for (int axis = 0; axis < reduced; axis++)
-        size *= reduced_lengths[axis];
-    if (!across && threads > 1 && outer < threads && beside < threads * LANES)
-        width = (beside / threads + BLOCK) / BLOCK * BLOCK;
-    int64_t shift = across ? 0 : reduction_shift(k, first, step, beside, width);
-    int64_t count = outer * ((beside + shift + width - 1) / width);
-    int64_t together = across && !empty ? reduction_together(&d) : 1;
-    struct results r = {first, lengths, steps, beside, width, shift, together, rank, empty};
-    if (threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK) {
-        struct teams p = {&d, &r, count, count < threads ? count : threads};
-        team->run(reduction_team, &p, p.teams, threads);
-    } else {
-        reduction_results(&d, &r, 0, count);
-    }
-    return 0;
+    if (!data || !team->order || !*team->order)
+        return reduction_derived(k, data, shape, strides, team);
+    return reduction_by(k, data, team, (const struct reduction_order *)*team->order);
 }
 
 #if defined(__GNUC__) && !defined(__clang__)

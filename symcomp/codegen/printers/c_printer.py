@@ -8,7 +8,8 @@ The function NAME of a kernel is
 with the pointers of inputs, outputs and literals, the lengths of all axes, a row of strides in
 bytes for each input and output, and the team that shares large loops: a number of threads and a
 function that runs parts of some work on them (``nest.h``). It returns 0, or 1 if an axis that must
-not be empty is empty.
+not be empty is empty. Without pointers it only keeps what it derives from lengths and strides, for
+later calls with the same.
 """
 
 from __future__ import annotations
@@ -76,11 +77,19 @@ def print_loops(loops: Loops, literals: tuple[Literal, ...]) -> Kernel:
 def print_nests(nests: Nests, literals: tuple[Literal, ...]) -> Kernel:
     """Print the kernel of several nests, which calls those of its parts."""
     kernels = [print_loops(part.loops, ()) for part in nests.parts]
-    body = ["int failed = 0;"]
+    body = [
+        "int failed = 0, keeps = !data;",
+        f"static char *const none[{nests.given + len(literals)}];",
+        "struct team own = *team;",
+        f"const void **orders = nest_orders(team, {len(kernels)}, keeps);",
+        "if (keeps && !orders)",
+        "    return 1;",
+        "data = keeps ? none : data;",
+    ]
     if nests.kept:
         body += _kept_tables(nests)
-    for kernel, part in zip(kernels, nests.parts, strict=True):
-        body += ["if (!failed) {", *_indented(_call(nests, kernel.name, part)), "}"]
+    for number, (kernel, part) in enumerate(zip(kernels, nests.parts, strict=True)):
+        body += ["if (!failed) {", *_indented(_call(nests, number, kernel.name, part)), "}"]
     body += [*(["free(kept);"] if nests.kept else []), "return failed;"]
     name, source = _named("kernel", [*_entry(body), ""])
     needs = tuple(text for kernel in kernels for text in (*kernel.needs, kernel.source))
@@ -103,6 +112,8 @@ def print_log_reduction(lines: LogReduction) -> Kernel:
     body = [
         f"static const uint8_t reduced[] = {{{_numbers(lines.reduced)}}};",
         "(void)team;",
+        "if (!data)",
+        "    return 0;",
         f"return log_lines({lines.kind}, {lines.size}, {rank}, reduced, data, shape, strides);",
     ]
     return Kernel(*_named("kernel", _entry(body)), ())
@@ -209,9 +220,10 @@ def _kept_tables(nests: Nests) -> list[str]:
         "if (!kept)",
         "    return 1;",
     ]
-    return lines + [
+    filled = [
         f"failed |= {_filled(nests, i, one)};" for i, one in enumerate(kept) if one.axis is not None
     ]
+    return [*lines, *(["if (!keeps) {", *_indented(filled), "}"] if filled else [])]
 
 
 def _filled(nests: Nests, number: int, kept: Kept) -> str:
@@ -228,8 +240,8 @@ def _filled(nests: Nests, number: int, kept: Kept) -> str:
     )
 
 
-def _call(nests: Nests, name: str, part: NestPart) -> list[str]:
-    """Call the kernel of a part, with its arrays."""
+def _call(nests: Nests, number: int, name: str, part: NestPart) -> list[str]:
+    """Call the kernel of a part, with its arrays and its order."""
     rank, given = nests.rank, nests.given
     pointers, rows = [], []
     for array in part.arrays:
@@ -247,4 +259,8 @@ def _call(nests: Nests, name: str, part: NestPart) -> list[str]:
         f"int64_t steps[{len(rows) * rank}];",
     ]
     lines += [f"memcpy(steps + {i * rank}, {row}, {8 * rank});" for i, row in enumerate(rows)]
-    return [*lines, f"failed = {name}(part, lengths, steps, team);"]
+    return [
+        *lines,
+        f"own.order = orders ? orders + {number} : 0;",
+        f"failed = {name}(keeps ? 0 : part, lengths, steps, &own);",
+    ]
