@@ -12,8 +12,8 @@ typedef struct {
 typedef struct {
     Tree *tree;
     Segment *root;
-    Place *inputs, *outputs;
-    char *is_whole;         /* of inputs: whether each is an object, or all of an array */
+    GivenValues inputs;
+    Place *outputs;
 } GraphCall;
 
 static int run_graph(const void *params, Frame *frame)
@@ -27,11 +27,7 @@ static int run_graph(const void *params, Frame *frame)
         take_gil(frame->runner);
         return no_memory();
     }
-    for (i = 0; i < code->n_inputs; i++) {
-        const int at = code->n_constants + i; /* in the order of plan_inputs */
-        inner->address[at] = data_at(frame, &c->inputs[i]);
-        inner->object[at] = c->is_whole[i] ? frame->object[c->inputs[i].storage] : NULL;
-    }
+    give_values(&c->inputs, frame, inner, code->n_constants); /* in the order of plan_inputs */
     for (i = 0; i < code->n_outputs; i++)
         provided[i] = data_at(frame, &c->outputs[i]);
     inner->provided = provided;
@@ -87,28 +83,31 @@ static Segment *plan_graph_run(Planner *p, Tree *tree, const Given *given, Opera
     return *status == DONE ? root : NULL;
 }
 
-static int plan_graph(Planner *p, const void *given)
+static int plan_graph(Planner *p, const void *spec)
 {
-    Tree *tree = ((const GraphSpec *)given)->tree;
+    Tree *tree = ((const GraphSpec *)spec)->tree;
     const Code *code = tree->code;
-    Given *inputs = (Given *)alloca((size_t)(code->n_inputs + 1) * sizeof(Given));
+    Operand **inputs = (Operand **)alloca((size_t)(code->n_inputs + 1) * sizeof(Operand *));
     Operand **outputs = (Operand **)alloca((size_t)(code->n_outputs + 1) * sizeof(Operand *));
-    const Operand **reads = (const Operand **)alloca((size_t)(code->n_inputs + 1) * sizeof(Operand *));
+    const Operand **values;
+    Given *given;
     Segment *root;
     Call *call;
     GraphCall *c;
-    int i, j, status = run_planned(p), has_run = 0;
+    int i, j, n, status = run_planned(p), has_run = 0;
     if (status != DONE)
         return status;
-    for (i = 0; i < code->n_inputs; i++) {
-        const Operand *x = reads[i] = input_of(p, i);
-        if (!can_be_given(x))
-            return DECLINED;
-        give_operand(p, &inputs[i], x);
-    }
-    root = root_for(tree, inputs);
+    for (i = 0; i < code->n_inputs; i++)
+        inputs[i] = input_of(p, i);
+    values = values_to_give(p, code->n_inputs, inputs, &n);
+    if (values == NULL)
+        return DECLINED;
+    given = (Given *)alloca((size_t)(n + 1) * sizeof(Given));
+    for (i = 0; i < n; i++)
+        give_operand(p, &given[i], values[i]);
+    root = root_for(tree, given);
     if (root == NULL) {
-        root = plan_graph_run(p, tree, inputs, outputs, &status);
+        root = plan_graph_run(p, tree, given, outputs, &status);
         if (root == NULL)
             return status;
         has_run = 1;
@@ -129,23 +128,17 @@ static int plan_graph(Planner *p, const void *given)
     c = (GraphCall *)call->params;
     c->tree = tree;
     c->root = root;
-    c->inputs = (Place *)pool_new(&p->pool, (size_t)code->n_inputs * sizeof(Place));
     c->outputs = (Place *)pool_new(&p->pool, (size_t)code->n_outputs * sizeof(Place));
-    c->is_whole = (char *)pool_new(&p->pool, (size_t)code->n_inputs);
-    if (c->inputs == NULL || c->outputs == NULL || c->is_whole == NULL)
+    if (c->outputs == NULL || !place_values(p, &c->inputs, n, values))
         return no_memory();
-    for (i = 0; i < code->n_inputs; i++) {
-        c->inputs[i] = placed(reads[i]);
-        c->is_whole[i] = (char)is_one_object(reads[i]);
-    }
     for (j = 0; j < code->n_outputs; j++)
         c->outputs[j] = placed(outputs[j]);
     call->work = root->work;
     call->nanoseconds = root->nanoseconds + NANOSECONDS_OF_CALL;
     call->needs_gil = root->has_objects;
     call->is_independent = !root->has_python;
-    status = set_operands(p, call, code->n_inputs, reads, code->n_outputs,
-                          (const Operand **)outputs);
+    n = read_parts(code->n_inputs, (const Operand *const *)inputs, values);
+    status = set_operands(p, call, n, values, code->n_outputs, (const Operand **)outputs);
     if (has_run)
         p->n_run = p->n_calls;
     for (j = 0; status == DONE && j < code->n_outputs; j++)

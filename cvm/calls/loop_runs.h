@@ -44,8 +44,7 @@ typedef struct {
     int first_input;        /* the storage of the body's first input */
     Rows *inputs;           /* of reads, then sequences */
     Rows *outputs;          /* of states, then stacks */
-    Place *captured;
-    char *is_whole;         /* of these: whether it is an object, or all of an array */
+    GivenValues captured;
     Place *carried;         /* of each: two buffers in turn, and where the last value goes; or all one */
     int64_t *carried_bytes;
     Growing *growing;       /* of states, then stacks; NULL: all steps are done */
@@ -89,12 +88,7 @@ static void set_addresses(const LoopCall *c, const Frame *frame, Frame *inner, i
     }
     for (; i < spec->n_reads + spec->n_sequences; i++)
         *address++ = row_at(frame, &c->inputs[i], t);
-    for (i = 0; i < spec->n_captured; i++) {
-        /* Python sees the object that it is, if it is one. */
-        inner->object[address - inner->address] =
-            c->is_whole[i] ? frame->object[c->captured[i].storage] : NULL;
-        *address++ = data_at(frame, &c->captured[i]);
-    }
+    give_values(&c->captured, frame, inner, (int)(address - inner->address));
     for (i = 0; i < spec->n_states + spec->n_stacks; i++)
         provided[i < spec->n_states ? i : i + spec->n_carried] = row_at(frame, &c->outputs[i], t);
 }

@@ -17,6 +17,8 @@ typedef struct {
     Operand **ends;         /* outputs of these */
     Operand *done;
     Given *given;           /* of the body */
+    const Operand **captured;   /* with the parts of groups among them */
+    int n_captured;
     LoopCall *call;
 } LoopPlan;
 
@@ -81,8 +83,8 @@ static void give_first_step(const Planner *p, const LoopPlan *l)
     }
     for (i = 0; i < s->n_sequences; i++)
         give_row(p, g++, loop_sequence(p, s, i), 0, 1);
-    for (i = 0; i < s->n_captured; i++)
-        give_operand(p, g++, loop_captured(p, s, i));
+    for (i = 0; i < l->n_captured; i++)
+        give_operand(p, g++, l->captured[i]);
 }
 
 /* Whether the results of a step fit the rows and values that they become. */
@@ -226,11 +228,10 @@ static LoopCall *loop_params(Planner *p, LoopPlan *l, Segment *root, LoopCall *c
     c->first_input = s->tree->code->n_constants;
     c->inputs = (Rows *)pool_new(&p->pool, (size_t)(s->n_reads + s->n_sequences) * sizeof(Rows));
     c->outputs = (Rows *)pool_new(&p->pool, (size_t)n_rows * sizeof(Rows));
-    c->captured = (Place *)pool_new(&p->pool, (size_t)s->n_captured * sizeof(Place));
-    c->is_whole = (char *)pool_new(&p->pool, (size_t)s->n_captured);
     c->carried = (Place *)pool_new(&p->pool, 3 * (size_t)s->n_carried * sizeof(Place));
     c->carried_bytes = (int64_t *)pool_new(&p->pool, (size_t)s->n_carried * sizeof(int64_t));
-    if (!c->inputs || !c->outputs || !c->captured || !c->is_whole || !c->carried || !c->carried_bytes)
+    if (!c->inputs || !c->outputs || !c->carried || !c->carried_bytes ||
+        !place_values(p, &c->captured, l->n_captured, l->captured))
         return NULL;
     if (s->until) {
         c->growing = (Growing *)pool_new(&p->pool, (size_t)n_rows * sizeof(Growing));
@@ -251,10 +252,6 @@ static LoopCall *loop_params(Planner *p, LoopPlan *l, Segment *root, LoopCall *c
     for (i = 0; i < n_rows; i++)
         c->outputs[i] = i < s->n_states ? rows_of(l->states[i], s->depths[i])
                                         : rows_of(l->stacks[i - s->n_states], 0);
-    for (i = 0; i < s->n_captured; i++) {
-        c->captured[i] = placed(loop_captured(p, s, i));
-        c->is_whole[i] = (char)is_one_object(loop_captured(p, s, i));
-    }
     for (k = 0; k < s->n_carried; k++) {
         c->carried[3 * k] = placed(l->buffers[2 * k]);
         c->carried[3 * k + 1] = placed(l->buffers[2 * k + 1]);
@@ -297,16 +294,22 @@ static int give_grown(Planner *p, const LoopPlan *l)
 static LoopPlan *new_loop_plan(Planner *p, const LoopSpec *s)
 {
     LoopPlan *l = (LoopPlan *)pool_new(&p->pool, sizeof(LoopPlan));
-    const int n_inputs = s->tree->code->n_inputs;
-    if (l == NULL)
+    Operand **captured =
+        (Operand **)pool_new(&p->pool, (size_t)s->n_captured * sizeof(Operand *));
+    int i, n_inputs;
+    if (l == NULL || captured == NULL)
         return NULL;
+    for (i = 0; i < s->n_captured; i++)
+        captured[i] = loop_captured(p, s, i);
     l->spec = s;
+    l->captured = values_to_give(p, s->n_captured, captured, &l->n_captured);
+    n_inputs = s->tree->code->n_inputs + l->n_captured - s->n_captured;
     l->states = (Operand **)pool_new(&p->pool, (size_t)s->n_states * sizeof(Operand *));
     l->stacks = (Operand **)pool_new(&p->pool, (size_t)s->n_stacks * sizeof(Operand *));
     l->buffers = (Operand **)pool_new(&p->pool, 2 * (size_t)s->n_carried * sizeof(Operand *));
     l->ends = (Operand **)pool_new(&p->pool, (size_t)s->n_carried * sizeof(Operand *));
     l->given = (Given *)pool_new(&p->pool, (size_t)n_inputs * sizeof(Given));
-    return l->states && l->stacks && l->buffers && l->ends && l->given ? l : NULL;
+    return l->states && l->stacks && l->buffers && l->ends && l->given && l->captured ? l : NULL;
 }
 
 /* The segment of the body for these layouts; if there is none, the first step is run to make it. */
@@ -333,16 +336,15 @@ static Segment *root_of_body(Planner *p, LoopPlan *l, int *status)
 static int set_loop_operands(Planner *p, const LoopPlan *l, Call *call)
 {
     const LoopSpec *s = l->spec;
-    const int n_reads = s->n_sequences + s->n_captured;
     const int n_writes = s->n_states + 3 * s->n_carried + s->n_stacks + (s->until != 0);
-    const Operand **found =
-        (const Operand **)alloca((size_t)(n_reads + n_writes + 1) * sizeof(Operand *));
+    const Operand **found = (const Operand **)alloca(
+        (size_t)(s->n_sequences + l->n_captured + n_writes + 1) * sizeof(Operand *));
     const Operand **at = found;
-    int i;
+    int i, n_reads;
     for (i = 0; i < s->n_sequences; i++)
         *at++ = loop_sequence(p, s, i);
-    for (i = 0; i < s->n_captured; i++)
-        *at++ = loop_captured(p, s, i);
+    at += read_parts(s->n_captured, l->captured, at);
+    n_reads = (int)(at - found);
     for (i = 0; i < s->n_states; i++)
         *at++ = l->states[i];
     for (i = 0; i < 2 * s->n_carried; i++)

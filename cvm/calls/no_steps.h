@@ -49,7 +49,7 @@ static int fits_loop(const Planner *p, const LoopSpec *s, int64_t n)
             return 0;
     }
     for (i = 0; i < s->n_captured; i++)
-        if (!can_be_given(loop_captured(p, s, i)))
+        if (loop_captured(p, s, i) == NULL)
             return 0;
     return 1;
 }

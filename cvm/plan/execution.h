@@ -59,39 +59,73 @@ static int plan_constants(Planner *p)
     return DONE;
 }
 
-/* An input as it is given: an address and its layout, or an object. */
+/* An input as it is given: an address and its layout, or an object. The parts of groups among the inputs follow
+   the inputs. */
 typedef struct {
     char *address;
     PyObject *object;       /* NULL where there is no array of NumPy */
     Layout layout;          /* of type -1: no array */
 } Given;
 
+/* The operand of an input; of a group, until its parts are there, one without them. NULL: no memory. */
+static Operand *plan_input(Planner *p, const Given *given)
+{
+    const Layout *l = &given->layout;
+    Storage *s;
+    Operand *x;
+    if (l->type < 0)
+        return add_object(p, l->type == TYPE_OF_GROUP ? GROUP : INPUT, given->object);
+    s = new_storage(p, INPUT, 0);
+    x = s == NULL ? NULL : new_operand(p, s, 0, l->type, l->itemsize, l->ndim, l->shape, l->strides);
+    if (x == NULL)
+        return NULL;
+    x->flags = (x->flags & ~(BEHAVED | WRITEABLE)) | (l->flags & (BEHAVED | WRITEABLE));
+    /* The caller guarantees that arrays to write into overlap no others. */
+    x->flags |= l->flags & WRITEABLE ? WHOLE | ALONE : WHOLE;
+    p->frame->address[s->index] = given->address;
+    p->frame->object[s->index] = given->object;
+    return x;
+}
+
+/* The parts of a group that is an input. */
+static int plan_group_input(Planner *p, Storage *s, const Layout *l, const Given *parts)
+{
+    Group *group = (Group *)pool_new(&p->pool, sizeof(Group));
+    int k;
+    if (group == NULL)
+        return no_memory();
+    group->make = l->make;
+    group->n = l->ndim;
+    for (k = 0; k < group->n; k++) {
+        group->parts[k] = plan_input(p, &parts[k]);
+        if (group->parts[k] == NULL)
+            return no_memory();
+        p->users[group->parts[k]->storage->index]++;
+    }
+    s->group = group;
+    return DONE;
+}
+
 static int plan_inputs(Planner *p, const Given *given)
 {
+    const Code *code = p->code;
+    const Given *parts = given + code->n_inputs;
     int i;
-    for (i = 0; i < p->code->n_inputs; i++) {
-        const Layout *l = &given[i].layout;
-        Operand *x;
-        if (l->type < 0) {
-            x = add_object(p, INPUT, given[i].object);
-        } else {
-            Storage *s = new_storage(p, INPUT, 0);
-            x = s == NULL ? NULL
-                          : new_operand(p, s, 0, l->type, l->itemsize, l->ndim, l->shape,
-                                        l->strides);
-            if (x != NULL) {
-                x->flags = (x->flags & ~(BEHAVED | WRITEABLE)) | (l->flags & (BEHAVED | WRITEABLE));
-                /* The caller guarantees that arrays to write into overlap no others. */
-                x->flags |= l->flags & WRITEABLE ? WHOLE | ALONE : WHOLE;
-                p->frame->address[s->index] = given[i].address;
-                p->frame->object[s->index] = given[i].object;
-            }
-        }
+    for (i = 0; i < code->n_inputs; i++) {
+        Operand *x = plan_input(p, &given[i]);
         if (x == NULL)
             return no_memory();
         x->storage->input = i;
-        if (bind_slot(p, p->code->input_slots[i], x) != DONE)
+        if (bind_slot(p, code->input_slots[i], x) != DONE)
             return RAISED;
+    }
+    for (i = 0; i < code->n_inputs; i++) {
+        const Layout *l = &given[i].layout;
+        if (l->type != TYPE_OF_GROUP)
+            continue;
+        if (plan_group_input(p, p->of_slot[code->input_slots[i]]->storage, l, parts) != DONE)
+            return RAISED;
+        parts += l->ndim;
     }
     return DONE;
 }

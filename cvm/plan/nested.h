@@ -14,12 +14,6 @@ typedef struct {
     move_function *move;
 } ResultCopy;
 
-/* Whether an operand can be an input of a nested program: an array, or an object. */
-static int can_be_given(const Operand *x)
-{
-    return is_array(x) || (x != NULL && x->storage->kind != GROUP);
-}
-
 /* Whether Python sees an operand as the object of its storage. */
 static int is_one_object(const Operand *x)
 {
@@ -42,8 +36,67 @@ static void give_row(const Planner *p, Given *g, const Operand *x, int64_t offse
 /* An operand as an input of a nested program, with the object that it is for Python. */
 static void give_operand(const Planner *p, Given *g, const Operand *x)
 {
+    const Group *group = group_of(x);
     give_row(p, g, x, 0, 0);
     g->object = is_one_object(x) ? p->frame->object[x->storage->index] : NULL;
+    if (group != NULL) {
+        g->layout.type = TYPE_OF_GROUP;
+        g->layout.ndim = group->n;
+        g->layout.make = group->make;
+    }
+}
+
+/* Values that are the same in all runs of a nested program within one of its caller: the last of its inputs, and
+   the parts of groups among them. */
+typedef struct {
+    int n;
+    Place *places;
+    char *is_whole;         /* whether each is an object, or all of an array */
+} GivenValues;
+
+/* List n inputs and the parts of groups among them; NULL: one is missing. ``*count`` is their number. */
+static const Operand **values_to_give(Planner *p, int n, Operand *const *inputs, int *count)
+{
+    const Operand **found = (const Operand **)pool_take(
+        &p->pool, (size_t)(1 + MOST_IN_GROUP) * (size_t)(n + 1) * sizeof(Operand *));
+    int i, k;
+    *count = n;
+    for (i = 0; found != NULL && i < n; i++) {
+        const Group *group = group_of(inputs[i]);
+        if (inputs[i] == NULL)
+            return NULL;
+        found[i] = inputs[i];
+        for (k = 0; group != NULL && k < group->n; k++)
+            found[(*count)++] = group->parts[k];
+    }
+    return found;
+}
+
+/* Say where values are found that a nested program is given. 0: there is no memory. */
+static int place_values(Planner *p, GivenValues *g, int n, const Operand *const *values)
+{
+    int i;
+    g->n = n;
+    g->places = (Place *)pool_new(&p->pool, (size_t)n * sizeof(Place));
+    g->is_whole = (char *)pool_new(&p->pool, (size_t)n);
+    if (g->places == NULL || g->is_whole == NULL)
+        return 0;
+    for (i = 0; i < n; i++) {
+        g->places[i] = placed(values[i]);
+        g->is_whole[i] = (char)is_one_object(values[i]);
+    }
+    return 1;
+}
+
+/* Give the values to a run of the nested program, from its storage ``at`` on. Python sees the objects that they
+   are, if they are some. */
+static inline void give_values(const GivenValues *g, const Frame *frame, Frame *inner, int at)
+{
+    int i;
+    for (i = 0; i < g->n; i++, at++) {
+        inner->object[at] = g->is_whole[i] ? frame->object[g->places[i].storage] : NULL;
+        inner->address[at] = data_at(frame, &g->places[i]);
+    }
 }
 
 /* The order in which elements of an operand are moved to an array in C order. */

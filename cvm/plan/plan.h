@@ -163,17 +163,23 @@ typedef struct {
     int storage, result;
 } ResultPlace;
 
+/* The type of a layout that is that of a group. */
+enum { TYPE_OF_GROUP = -2 };
+
 typedef struct {
-    int type, itemsize, ndim;   /* type -1: no array */
+    int type, itemsize, ndim;   /* type -1: no array; TYPE_OF_GROUP: a group of ndim parts */
     int flags;                  /* BEHAVED, and WRITEABLE where the program writes into it */
     const int64_t *shape, *strides;
+    PyObject *make;             /* of a group */
 } Layout;
 
 struct Segment {
     Pool pool;
     Segment *parent;
     const Code *code;
-    Layout *layouts;            /* of the inputs, if it begins with the program */
+    Layout *layouts;            /* of the inputs, and of the parts of groups among them, if it begins with the
+                                   program */
+    int n_layouts;
     int first_call;             /* of the parent's calls: the number that has run before */
     int guard, n_outcome;       /* the call of the parent that it follows, and the outcome found there */
     int64_t *outcome;

@@ -2,75 +2,20 @@
 #ifndef SYMCOMP_TREES_H
 #define SYMCOMP_TREES_H
 
-#include "execution.h"
-
-static int same_layout(const Layout *kept, const Layout *given)
-{
-    int i;
-    if (kept->type != given->type)
-        return 0;
-    if (given->type < 0)
-        return 1;
-    if (kept->ndim != given->ndim || kept->flags != given->flags)
-        return 0;
-    for (i = 0; i < given->ndim; i++)
-        if (kept->shape[i] != given->shape[i] || kept->strides[i] != given->strides[i])
-            return 0;
-    return 1;
-}
-
-static int takes(const Segment *s, const Given *given, int n)
-{
-    int i;
-    for (i = 0; i < n; i++)
-        if (!same_layout(&s->layouts[i], &given[i].layout))
-            return 0;
-    return 1;
-}
-
-/* Add a layout to a hash. */
-static inline uint64_t mixed_layout(uint64_t key, const Layout *l)
-{
-    int axis;
-    key = mixed(key, (uint64_t)l->type << 8 | (uint64_t)(l->type < 0 ? 0 : l->ndim));
-    for (axis = 0; l->type >= 0 && axis < l->ndim; axis++)
-        key = mixed(mixed(key, (uint64_t)l->shape[axis]), (uint64_t)l->strides[axis]);
-    return key;
-}
-
-/* A number that is the same for the same layouts, and seldom for others. */
-static uint64_t key_of_inputs(const Given *given, int n)
-{
-    uint64_t key = 1;
-    int i;
-    for (i = 0; i < n; i++)
-        key = mixed_layout(key, &given[i].layout);
-    return key;
-}
-
-/* The same number of the layouts that a segment begins on. */
-static uint64_t key_of_root(const Segment *s)
-{
-    uint64_t key = 1;
-    int i;
-    for (i = 0; i < s->code->n_inputs; i++)
-        key = mixed_layout(key, &s->layouts[i]);
-    return key;
-}
+#include "layouts.h"
 
 /* The segment with which a program begins on inputs of these layouts; NULL if there is none. */
 static Segment *root_for(Tree *tree, const Given *given)
 {
-    const int n = tree->code->n_inputs;
     uint64_t key;
     int i;
-    if (tree->n_roots == 0 || takes(tree->roots[0], given, n))
+    if (tree->n_roots == 0 || takes(tree->roots[0], given))
         return tree->roots[0];
     if (tree->n_roots == 1)
         return NULL;
-    key = key_of_inputs(given, n);
+    key = key_of_inputs(given, tree->code->n_inputs);
     for (i = 1; i < tree->n_roots; i++)
-        if (tree->keys[i] == key && takes(tree->roots[i], given, n))
+        if (tree->keys[i] == key && takes(tree->roots[i], given))
             return tree->roots[i];
     return NULL;
 }
@@ -192,32 +137,6 @@ static void count_planning(Tree *tree, Reason reason)
 {
     tree->planned++;
     tree->reasons[reason]++;
-}
-
-/* Keep the layouts of the inputs. Their numbers lie where planning has copied them. 0: there is no memory. */
-static int keep_layouts(Segment *s, const Given *given)
-{
-    const Binding *inputs = s->bindings + s->code->n_constants; /* in the order of plan_inputs */
-    const int n = s->code->n_inputs;
-    int i;
-    s->layouts = (Layout *)pool_take(&s->pool, (size_t)n * sizeof(Layout));
-    if (s->layouts == NULL)
-        return 0;
-    for (i = 0; i < n; i++) {
-        s->layouts[i] = given[i].layout;
-        s->layouts[i].shape = inputs[i].operand->shape;
-        s->layouts[i].strides = inputs[i].operand->strides;
-    }
-    return 1;
-}
-
-/* Make place for a root before all others. From now on the one that was there is found by its key. */
-static void move_roots_on(Tree *tree)
-{
-    const size_t n = (size_t)tree->n_roots;
-    tree->keys[0] = key_of_root(tree->roots[0]);
-    memmove(tree->roots + 1, tree->roots, n * sizeof(Segment *));
-    memmove(tree->keys + 1, tree->keys, n * sizeof(uint64_t));
 }
 
 /* Keep the plan from the beginning. Where calls refer to all others, there is one more than the bound says
