@@ -19,6 +19,7 @@ from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.elementwise.scalar_math import mul, true_div
 from symcomp.ops.nnet.unit_vector import UnitVector
+from symcomp.ops.nnet.weighted_mean import SoftmaxPowerSum
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
@@ -290,12 +291,18 @@ def unit_vector_over_count(node: Apply, graph: Any) -> Any:
     return x / (expand_dims(Norm(axes)(x), axes) * below)
 
 
+@rule(SoftmaxPowerSum, why="the sum served for derivatives, which are known now", from_above=True)
+def softmax_power_sum(node: Apply, graph: Any) -> Any:
+    """softmax_power_sum(x) -> weighted_mean(x, powers of softmax(x))"""
+    return node.op.as_mean(node.inputs[0])
+
+
 EXTREMES = RuleSet(
     [
         known_difference, common_factor, squares_over, product_with_exponential_of_functions,
         sum_over_norm_in_range, product_with_exponential, product_in_range,
         root_in_range, roots_in_range, *EXPONENTIALS, *HYPERBOLIC,
-        unit_vector_over_count,
+        unit_vector_over_count, softmax_power_sum,
     ],
     ["extremes"],
 )  # fmt: skip

@@ -10,15 +10,16 @@ from symcomp.core.node import Apply, Variable
 from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.nnet.softmax import (
     LogSoftmax,
+    LogSumExp,
     RootSoftmax,
     Softmax,
     WeightedSoftmax,
     even_weights,
 )
 from symcomp.ops.nnet.unit_vector import UnitVector
-from symcomp.ops.nnet.weighted_mean import WeightedMean
+from symcomp.ops.nnet.weighted_mean import EXPONENTS, SoftmaxPowerSum, WeightedMean
 from symcomp.ops.reductions.functions import sum as sum_
-from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.shapes.axes import expand_dims
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.pattern import Match, f, variables, view_rule
@@ -82,6 +83,10 @@ def _mean(op: Reduce, x: Any, w: Product, y: Any, v: Product, e: float) -> Any:
     """Return the sum of v exp(y) over the e-th power of the sum of w exp(x), where y = e x."""
     if w.coefficient <= 0 or not _same_exponent(x, y, e) or e > 1 and w.factors:
         return None
+    named = EXPONENTS.least <= e <= EXPONENTS.most and x.dtype == "float64"
+    if named and not w.factors and not v.factors:
+        total = SoftmaxPowerSum(op.axes, int(e))(x)
+        return scaled(v.coefficient * w.coefficient**-e, total)
     if not w.factors and x.dtype == "float64":
         values: Any = v.times(*[even_weights(x, op.axes)] * (int(e) - 1))
         if not isinstance(values, float) and values.dtype == x.dtype:
@@ -98,6 +103,46 @@ def _mean(op: Reduce, x: Any, w: Product, y: Any, v: Product, e: float) -> Any:
     weights = exponential_weights(x, Product(1.0, w.factors), op.axes)
     mean = op(Product(v.coefficient / w.coefficient, inner).times(weights))
     return unless_empty(mean, x, op.axes, math.nan)
+
+
+@rule(*SUMS, why="the logarithms are those of nearly equal numbers where exponents are small")
+def difference_of_log_sums(node: Apply, graph: Any) -> Any:
+    """logsumexp(y) - logsumexp(x), where terms of y - x cancel, as for y = 2 x -> the same;
+    log1p(weighted_mean(x, expm1(y - x))) where all |y - x| are below 1/2
+    """
+    s = as_sum(node.outputs[0])
+    totals = [(t, c, *through_views(t)) for t, c in s.pairs() if c > 0]
+    for one, c, inner, views in totals:
+        for other, k in s.pairs():
+            source, more = through_views(other)
+            above, below = (computed_by(v, LogSumExp) for v in (inner, source))
+            if k != -c or above is None or below is None or above.op != below.op:
+                continue
+            if [n.op for n in views] != [n.op for n in more]:
+                continue
+            near = _log_of_near_ratio(below.inputs[0], above.inputs[0], above.op.axes)
+            if near is not None:
+                known = call("defined_difference", one, other, rearranged(near, views))
+                found = call("known_difference", one, other, known)
+                rest = s.plus(Sum(0.0, {one: -c, other: -k, found: c}))
+                return sum_of(rest.constant, rest.pairs(), node.outputs[0])
+    return None
+
+
+def _log_of_near_ratio(x: Any, y: Any, axes: tuple[int, ...]) -> Any:
+    """Return the logarithm of the ratio of sums of exp(y) and exp(x) where all elements of y - x
+    are small, else NaN; None if no terms cancel in that difference.
+    """
+    one, other = as_sum(x), as_sum(y)
+    gap = other.plus(one.times(-1))
+    if len(gap.terms) >= len(one.terms) + len(other.terms) or not gap.terms:
+        return None
+    d = sum_of(gap.constant, gap.pairs(), x)
+    alike = d.type.broadcastable == x.type.broadcastable
+    if not alike or not x.dtype == y.dtype == d.dtype == "float64":
+        return None
+    small = Reduce(REDUCTIONS["all"], axes)(call("lt", call("abs", d), 0.5))
+    return switch(small, call("log1p", WeightedMean(axes)(x, call("expm1", d))), math.nan)
 
 
 def unless_empty(z: Any, x: Any, axes: tuple[int, ...], otherwise: float) -> Any:
@@ -403,7 +448,8 @@ def _complement(x: Any) -> Any:
 
 MEAN_RULES = RuleSet(
     [
-        weighted_mean, shares, ratio_of_exponentials, softmax_of_shifted, root_of_softmax,
-        unit_vector_of_exponentials, extreme_of_exponentials, rest_of_softmax, log_of_rest,
+        weighted_mean, difference_of_log_sums, shares, ratio_of_exponentials, softmax_of_shifted,
+        root_of_softmax, unit_vector_of_exponentials, extreme_of_exponentials, rest_of_softmax,
+        log_of_rest,
     ]
 )  # fmt: skip

@@ -36,7 +36,7 @@ from symcomp.ops.nnet.unit_vector import (
     UnitPowerSum,
     UnitVector,
 )
-from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
+from symcomp.ops.nnet.weighted_mean import SoftmaxPowerSum, WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import CumOp
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.shapes.alloc import Alloc
@@ -321,6 +321,7 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     LogSumExp: _along_axes,
     SubtractWeightedMean: _along_axes,
     WeightedMean: _along_axes,
+    SoftmaxPowerSum: _along_axes,
     WeightedDeviation: _along_axes,
     UnitVector: _along_axes,
     ProjectionLength: _along_axes,

@@ -59,7 +59,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedSoftmax,
 )
 from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, UnitPowerSum, UnitVector
-from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
+from symcomp.ops.nnet.weighted_mean import SoftmaxPowerSum, WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import LinearRecurrence
 from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
 from symcomp.ops.shapes.contiguous import Contiguous
@@ -192,6 +192,7 @@ def of_lines():
         LogMeanExp((0,))(X), SubtractWeightedMean((1,), False)(X, Y),
         WeightedLogSumExp((0,))(X, T.exp(Y)),
         WeightedSoftmax((1,))(X, T.exp(Y)), WeightedMean((0,))(X, Y), WeightedDeviation((0,))(X, Y),
+        SoftmaxPowerSum((1,), 2)(X),
         NegativeEntropy((0,))(X), Divergence((0,))(X, Y), RootSoftmax(1)(X), UnitVector((1,))(X),
         ProjectionLength((1,))(X, Y), Cosine((0,))(X, Y), Centered((0,))(X),
         UnitPowerSum((1,), 3)(X),

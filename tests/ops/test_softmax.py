@@ -20,7 +20,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
-from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
+from symcomp.ops.nnet.weighted_mean import SoftmaxPowerSum, WeightedDeviation, WeightedMean
 from symcomp.tests.exact import exactly, units_off
 from symcomp.tests.harness import check
 from symcomp.tests.ops.accuracy import CLAIM_ANYWHERE
@@ -305,6 +305,10 @@ def test_weighted_mean(axes):
         e = np.exp(x.astype("float64"))
         return (e * y).sum(axis=axes, keepdims=True) / e.sum(axis=axes, keepdims=True)
 
+    def cubes(x):
+        e = np.exp(x.astype("float64"))
+        return (e**3).sum(axis=axes) / e.sum(axis=axes) ** 3
+
     values = CUBE[:, ::-1, ::-1] ** 2
     for dtype in ("float64", "float32"):
         x, y = CUBE.astype(dtype), values.astype(dtype)
@@ -316,6 +320,7 @@ def test_weighted_mean(axes):
             WeightedDeviation(axes), x, y,
             expected=lambda x, y: (y - mean(x, y)).astype(x.dtype), atol=1e-6,
         )  # fmt: skip
+        check(SoftmaxPowerSum(axes, 3), x, expected=lambda x: cubes(x).astype(x.dtype))
 
 
 def test_deviations_are_right_to_the_last_digits():

@@ -6,15 +6,17 @@ small where the element is near the mean, or where its weight is nearly 1.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from symcomp.core.fields import Axes
+from symcomp.core.fields import Axes, Between
 from symcomp.core.record import record
+from symcomp.ops.elementwise.scalar_math import expm1
 from symcomp.ops.nnet.softmax import (
     AxisFunction,
     AxisReduction,
+    LogMeanExp,
     SubtractWeightedMean,
     even_weights,
     exponentials_of_lines,
@@ -23,6 +25,9 @@ from symcomp.ops.nnet.softmax import (
 from symcomp.ops.numerics.exact import WIDER
 from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.shapes.axes import expand_dims
+
+# Powers of softmax weights that are added up by a function of their own.
+EXPONENTS = Between(2, 8)
 
 
 @record
@@ -55,6 +60,35 @@ class WeightedMean(AxisReduction):
             parts.append(dy)
         w = even_weights(x, self.axes)
         return [sum_(w * sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
+
+
+@record
+class SoftmaxPowerSum(AxisReduction):
+    """z = sum_i p_i^k over ``axes``, where p is the softmax of x, and k the ``power``; NaN if there
+    are no elements. The derivative keeps its digits where elements are nearly equal.
+    """
+
+    axes: Axes
+    power: Annotated[int, EXPONENTS]
+
+    def perform(self, x: Any) -> Any:
+        (lines,) = self._lines(x)
+        with np.errstate(all="ignore"):
+            w = exponentials_of_lines(lines)
+            z = (w**self.power).sum(axis=-1) / w.sum(axis=-1) ** self.power
+            return np.asarray(z, x.dtype)
+
+    def as_mean(self, x: Any) -> Any:
+        """Return the mean of p^(k - 1), weighted by exp(x)."""
+        return WeightedMean(self.axes)(x, even_weights(x, self.axes) ** (self.power - 1))
+
+    def _slopes(self, inputs: Any, z: Any) -> list[Any]:
+        (x,), k = inputs, self.power
+        # The powers p^(k - 1) are multiples of these ratios and 1.
+        ratios = expm1((k - 1) * (x - expand_dims(LogMeanExp(self.axes)(x), self.axes)))
+        scale = z / (1 + WeightedMean(self.axes)(x, ratios))
+        deviations = WeightedDeviation(self.axes)(x, ratios)
+        return [k * even_weights(x, self.axes) * deviations * expand_dims(scale, self.axes)]
 
 
 @record
