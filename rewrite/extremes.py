@@ -18,9 +18,9 @@ from symcomp.core.node import Apply
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.elementwise.scalar_math import mul, true_div
-from symcomp.ops.nnet.unit_vector import UnitVector
+from symcomp.ops.nnet.unit_vector import SignedMean, UnitVector
 from symcomp.ops.nnet.weighted_mean import SoftmaxPowerSum
-from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
 from symcomp.rewrite.exponents import EXPONENTIALS, HYPERBOLIC, exponent_with_rest
@@ -34,6 +34,7 @@ from symcomp.rewrite.factors import (
 )
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.norms import is_count
+from symcomp.rewrite.stabilize.power_norms import inverse_power_of_two
 from symcomp.rewrite.stabilize.rational import factored
 from symcomp.rewrite.views import (
     Product,
@@ -297,12 +298,22 @@ def softmax_power_sum(node: Apply, graph: Any) -> Any:
     return node.op.as_mean(node.inputs[0])
 
 
+@rule(SignedMean, why="the mean served for derivatives, which are known now", from_above=True)
+def signed_mean(node: Apply, graph: Any) -> Any:
+    """signed_mean(x, y) -> sum(s x y) / (s sum(abs(x))), for a power of two s"""
+    (x, y), axes = node.inputs, node.op.axes
+    total = Reduce(REDUCTIONS["sum"], axes)
+    size = total(call("abs", x))
+    scale = inverse_power_of_two(size)
+    return total(x * expand_dims(scale, axes) * y) / (size * scale)
+
+
 EXTREMES = RuleSet(
     [
         known_difference, common_factor, squares_over, product_with_exponential_of_functions,
         sum_over_norm_in_range, product_with_exponential, product_in_range,
         root_in_range, roots_in_range, *EXPONENTIALS, *HYPERBOLIC,
-        unit_vector_over_count, softmax_power_sum,
+        unit_vector_over_count, softmax_power_sum, signed_mean,
     ],
     ["extremes"],
 )  # fmt: skip

@@ -255,13 +255,13 @@ def _over_norm(
     length = computed_by(source, ProjectionLength)
     if length is not None and length.op.axes == axes and _alike(length.inputs[1], x):
         return 1.0, rearranged(Cosine(axes)(*length.inputs), views)
-    if (found := _multiplied(source, x, axes)) is None:
+    if (found := multiplied(source, x, axes)) is None:
         return None
     c, y = found
     return c, rearranged(ProjectionLength(axes)(x, y), views)
 
 
-def _multiplied(total: Any, x: Any, axes: tuple[int, ...]) -> tuple[float, Any] | None:
+def multiplied(total: Any, x: Any, axes: tuple[int, ...]) -> tuple[float, Any] | None:
     """Return (c, y) if a variable is the sum of c x y over axes, else None."""
     dot = computed_by(total, Dot)
     if dot is not None and x.ndim == 1:

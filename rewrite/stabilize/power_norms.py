@@ -1,4 +1,6 @@
-"""Norms of powers other than 2: roots of sums of powers, which leave the range before the root."""
+"""Norms of powers other than 2: roots of sums of powers, which leave the range before the root, and
+sums of products over sums of absolute values.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,15 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.lazy import lazy_module
+from symcomp.ops.nnet.unit_vector import SignedMean
 from symcomp.ops.reductions.reduce import Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
-from symcomp.rewrite.stabilize.norms import is_count
+from symcomp.rewrite.stabilize.norms import DTYPES, exchanged, is_count
+from symcomp.rewrite.stabilize.over_norms import multiplied
 from symcomp.rewrite.views import (
+    Product,
     as_product,
     call,
     number,
@@ -81,9 +86,14 @@ def _unit_scale(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """Return a power of two about as large as the inverse of the norm of ``x`` over axes, and the
     same with the axes kept; their derivatives are 0.
     """
-    power, limit = call("floor", call("log2", Norm(axes)(x))), LARGEST_EXPONENT[x.dtype]
-    scale = call("exp2", call("clip", -power, -limit, limit))
+    scale = inverse_power_of_two(Norm(axes)(x))
     return scale, expand_dims(scale, axes)
+
+
+def inverse_power_of_two(size: Any) -> Any:
+    """Return a power of two about as large as the inverse of a size."""
+    power, limit = call("floor", call("log2", size)), LARGEST_EXPONENT[size.dtype]
+    return call("exp2", call("clip", -power, -limit, limit))
 
 
 def _power(x: Any, k: float, c: float) -> Any:
@@ -96,4 +106,39 @@ def _power(x: Any, k: float, c: float) -> Any:
     return size * (1 + left * call("log", x)) if left else size
 
 
-POWER_NORM_RULES = RuleSet([norm_of_powers])
+@rule("mul", "true_div", why="the products leave the range where their sum over the sizes does not")
+def product_over_sizes(node: Apply, graph: Any) -> Any:
+    """sum(x y) / sum(abs(x)) -> signed_mean(x, y);  sum(abs(x) y) likewise"""
+    p = as_product(node.outputs[0])
+    if node.outputs[0].dtype not in DTYPES:
+        return None
+    for below, e in p.factors.items():
+        total, views = through_views(below)
+        sizes = _summed_sizes(total) if e < 0 and float(e).is_integer() else None
+        if sizes is None:
+            continue
+        (x,), size = sizes.inputs, sizes.outputs[0]
+        for above, n in p.factors.items():
+            source, more = through_views(above)
+            if n <= 0 or [v.op for v in more] != [v.op for v in views]:
+                continue
+            axes, k = total.owner.op.axes, min(n, -e)
+            found = multiplied(source, x, axes)
+            if found is None and (found := multiplied(source, size, axes)) is not None:
+                found = found[0], call("sgn", x) * found[1]
+            if found is not None:
+                mean = rearranged(SignedMean(axes)(x, found[1]), views)
+                changes = {above: -k, below: k, mean: k}
+                return exchanged(Product(p.coefficient * found[0] ** k, p.factors), changes)
+    return None
+
+
+def _summed_sizes(total: Any) -> Apply | None:
+    """Return the node of abs(x) if ``total`` is the sum of absolute values over axes."""
+    node = computed_by(total, Reduce)
+    if node is None or node.op.reduction.name != "sum" or node.op.acc_dtype or not node.op.axes:
+        return None
+    return elementwise(node.inputs[0], "abs")
+
+
+POWER_NORM_RULES = RuleSet([norm_of_powers, product_over_sizes])

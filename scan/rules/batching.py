@@ -32,6 +32,7 @@ from symcomp.ops.nnet.softmax import (
 from symcomp.ops.nnet.unit_vector import (
     Cosine,
     ProjectionLength,
+    SignedMean,
     SubtractProjection,
     UnitPowerSum,
     UnitVector,
@@ -325,6 +326,7 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     WeightedDeviation: _along_axes,
     UnitVector: _along_axes,
     ProjectionLength: _along_axes,
+    SignedMean: _along_axes,
     Cosine: _along_axes,
     UnitPowerSum: _along_axes,
     SubtractProjection: _along_axes,

@@ -58,7 +58,13 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
-from symcomp.ops.nnet.unit_vector import Cosine, ProjectionLength, UnitPowerSum, UnitVector
+from symcomp.ops.nnet.unit_vector import (
+    Cosine,
+    ProjectionLength,
+    SignedMean,
+    UnitPowerSum,
+    UnitVector,
+)
 from symcomp.ops.nnet.weighted_mean import SoftmaxPowerSum, WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.cumulative import LinearRecurrence
 from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
@@ -195,7 +201,7 @@ def of_lines():
         SoftmaxPowerSum((1,), 2)(X),
         NegativeEntropy((0,))(X), Divergence((0,))(X, Y), RootSoftmax(1)(X), UnitVector((1,))(X),
         ProjectionLength((1,))(X, Y), Cosine((0,))(X, Y), Centered((0,))(X),
-        UnitPowerSum((1,), 3)(X),
+        UnitPowerSum((1,), 3)(X), SignedMean((1,))(X, Y),
         LogProd((0,))(T.exp(X)),
         Norm((1,))(X), Variance((1,))(X), GatherLabels((1,))(X, T.reshape(ks, (4, 1))),
         ScatterLabels((1,))(X, T.reshape(ks, (4, 1)), T.reshape(x, (4, 1))),

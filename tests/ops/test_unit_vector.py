@@ -13,6 +13,7 @@ import symcomp.tensor as T
 from symcomp.ops.nnet.unit_vector import (
     Cosine,
     ProjectionLength,
+    SignedMean,
     SubtractProjection,
     UnitPowerSum,
     UnitVector,
@@ -54,8 +55,12 @@ def test_projection_length_and_cosine(axes):
     def cosine(x, y):
         return (length(x, y) / np.sqrt((y * y).sum(axis=axes))).astype(x.dtype)
 
+    def mean(x, y):
+        return ((x * y).sum(axis=axes) / np.abs(x).sum(axis=axes)).astype(x.dtype)
+
     other = np.random.default_rng(1).normal(size=CUBE.shape)
-    for op, expected in ((ProjectionLength(axes), length), (Cosine(axes), cosine)):
+    functions = (ProjectionLength(axes), length), (Cosine(axes), cosine), (SignedMean(axes), mean)
+    for op, expected in functions:
         check(op, CUBE, other, expected=expected, rtol=1e-12, atol=1e-14)
         single = CUBE.astype("float32"), other.astype("float32")
         check(op, *single, expected=expected, rtol=1e-4, atol=1e-6)

@@ -240,6 +240,12 @@ CASES = [
     case("xlogx_over_sum", lambda x: 3.0 * T.xlogx(abs(x)) / (2.0 + abs(x)), (X,),
          "abs mul xlogx_over_sum"),
     case("xerfcx", lambda x: x * T.erfcx(x), (X,), "xerfcx"),
+    case("product_over_sizes",
+         lambda x, y: T.sum(2.0 * x * y, axis=1) / T.sum(abs(x), axis=1), (M, M + 1),
+         "SignedMean mul"),
+    case("product_over_sizes",
+         lambda x, y: T.mean(abs(x) * y, axis=0) / T.mean(abs(x), axis=0), (M, M + 1),
+         "SignedMean mul sgn", note="sizes", static="full"),
     case("difference_of_log_sums",
          lambda x: T.logsumexp(2.0 * x, axis=1) - T.logsumexp(x, axis=1), (M,),
          "LogSumExp LogSumExp WeightedMean abs all defined_difference expm1 known_difference "

@@ -33,6 +33,7 @@ PRODUCTS = [
     "sum(x * y)**2 / (sum(x**2) * sum(y**2))", "1 - sum(x * y) / sqrt(sum(x**2) * sum(y**2))",
     "mean((x - mean(x)) * (y - mean(y))) / (std(x) * std(y))", "sum(x * y) / sum(x**2)",
     "mean((x - mean(x)) * (y - mean(y))) / var(x)", "sum(x * y) / sqrt(sum(x**2))",
+    "sum(x * y) / sum(abs(x))", "mean(abs(x) * y) / mean(abs(x))",
 ]  # fmt: skip
 
 
@@ -174,6 +175,19 @@ def test_derivatives_by_elements_much_smaller_than_the_norm(text):
             slope, forward = derivatives[0], derivatives[count]
             assert off(slope @ way, true) <= 8, ("gradient", way, y)
             assert off(forward, true) <= 8, ("R-op", way, y)
+
+
+def test_means_by_sizes_where_one_element_has_nearly_all():
+    """One slope is a difference of nearly equal numbers, that by 0 the other argument over all."""
+    x, y = T.dvectors("xy")
+    z = T.sum(x * y) / T.sum(abs(x))
+    f = symcomp.function([x, y], [z, symcomp.grad(z, x)])
+    value, slope = f([1e200, 1.0, -2.0, 0.0], [3.0, 5.0, 0.5, 7.0])
+    np.testing.assert_allclose(value, 3.0, rtol=1e-15)
+    wanted = [5e-400, 2e-200, 3.5e-200, 7e-200]
+    np.testing.assert_allclose(slope, wanted, rtol=1e-15, atol=1e-220)
+    value, slope = f([1e20, 1.0, -2.0, 0.0], [3.0, 5.0, 0.5, 7.0])
+    np.testing.assert_allclose(slope, [5e-40, 2e-20, 3.5e-20, 7e-20], rtol=1e-14)
 
 
 def skewness(x, axis, keep):

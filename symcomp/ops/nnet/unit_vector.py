@@ -10,7 +10,9 @@ import numpy as np
 
 from symcomp.core.fields import Axes, Between
 from symcomp.core.record import record
-from symcomp.ops.nnet.softmax import AxisFunction, AxisReduction
+from symcomp.ops.elementwise.scalar_logic import eq, switch
+from symcomp.ops.elementwise.scalar_math import abs_, sgn
+from symcomp.ops.nnet.softmax import AxisFunction, AxisReduction, SubtractWeightedMean
 from symcomp.ops.reductions.functions import sum as sum_
 from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.ops.shapes.axes import expand_dims
@@ -122,6 +124,30 @@ class Cosine(_WithUnitVector):
         parts = [] if dx is None else [dx * (v - z * u) / x_size]
         parts += [] if dy is None else [dy * (u - z * v) / y_size]
         return [sum_(sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
+
+
+@record
+class SignedMean(AxisReduction):
+    """z = sum_i x_i y_i / sum_i |x_i| over ``axes``, without over- or underflow; NaN where x is
+    zero.
+    """
+
+    axes: Axes
+
+    n_inputs = 2
+
+    def perform(self, x: Any, y: Any) -> Any:
+        with np.errstate(all="ignore"):
+            lines, others = self._lines(x, y)
+            lines, _ = _of_unit_size(lines)
+            return np.asarray((lines * others).sum(axis=-1) / np.abs(lines).sum(axis=-1), x.dtype)
+
+    def _slopes(self, inputs: Any, z: Any) -> list[Any]:
+        x, y = inputs
+        size = sum_(abs_(x), axis=self.axes, keepdims=True)
+        signs = sgn(x)
+        deviations = SubtractWeightedMean(self.axes)(signs * y, abs_(x) / size)
+        return [switch(eq(x, 0), y, signs * deviations) / size, x / size]
 
 
 @record

@@ -12,11 +12,11 @@ import numpy as np
 
 from symcomp.core.fields import Axes, Between
 from symcomp.core.record import record
+from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import expm1
 from symcomp.ops.nnet.softmax import (
     AxisFunction,
     AxisReduction,
-    LogMeanExp,
     SubtractWeightedMean,
     even_weights,
     exponentials_of_lines,
@@ -83,12 +83,15 @@ class SoftmaxPowerSum(AxisReduction):
         return WeightedMean(self.axes)(x, even_weights(x, self.axes) ** (self.power - 1))
 
     def _slopes(self, inputs: Any, z: Any) -> list[Any]:
-        (x,), k = inputs, self.power
+        (x,), k, p = inputs, self.power, even_weights(inputs[0], self.axes)
+
+        def total(y: Any) -> Any:
+            return sum_(y, axis=self.axes, keepdims=True)
+
         # The powers p^(k - 1) are multiples of these ratios and 1.
-        ratios = expm1((k - 1) * (x - expand_dims(LogMeanExp(self.axes)(x), self.axes)))
-        scale = z / (1 + WeightedMean(self.axes)(x, ratios))
-        deviations = WeightedDeviation(self.axes)(x, ratios)
-        return [k * even_weights(x, self.axes) * deviations * expand_dims(scale, self.axes)]
+        ratios = expm1((k - 1) * (x - total(switch(eq(p, 0), 0, p * x))))
+        scale = k * expand_dims(z, self.axes) / (1 + total(p * ratios))
+        return [scale * p * SubtractWeightedMean(self.axes)(ratios, p)]
 
 
 @record
