@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from symcomp.codegen.cpu.schedule import schedule
 from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, NestPart, Nests
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
-from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of
+from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of, reduced_in_steps
 from symcomp.codegen.loops.log_reduction import log_reduction
 from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, overwrites
 from symcomp.codegen.printers.c_printer import Kernel, print_log_reduction, print_loops, print_nests
@@ -92,7 +92,10 @@ def scheduled(formula: Formula, patterns: Sequence[Pattern]) -> Scheduled | None
     if own is not None:
         return Scheduled(own)
     form = plain(formula, patterns)
-    if form is None or (formula.scatters and form.formula is not formula):
+    if form is None:
+        return None
+    form = replace(form, formula=reduced_in_steps(form.formula))
+    if formula.scatters and form.formula is not formula:
         return None
     parts = parts_of(form.formula, form.patterns)
     nests, loops = [], []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symcomp.codegen.loops.axis_functions import Pattern
-from symcomp.core.record import record
+from symcomp.core.record import record, replace
 from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
+from symcomp.ops.reductions.reduce import Reduce
 
 
 @record
@@ -27,6 +28,71 @@ class FormulaPart:
     inputs: tuple[int, ...]
     literals: tuple[int, ...]
     results: tuple[int, ...]
+
+
+def reduced_in_steps(formula: Formula) -> Formula:
+    """Return the formula with reductions over some of their axes first, where others over these
+    read a value that would else be computed for both.
+
+    ``sum(sum(exp(x), 0), 1)`` takes the pass of other sums of ``exp(x)`` over axis 0, and
+    ``sum(exp(x), (0, 1))`` a second pass.
+    """
+    computed = _computed_for(formula)
+    reductions = [
+        (step.function.axes, computed[step.arguments[0]])
+        for step in formula.steps
+        if isinstance(step.function, Reduce)
+    ]
+    if len({axes for axes, _ in reductions}) < 2:
+        return formula
+    number = [*range(formula.first_step)]
+    made: dict[Step, int] = {}
+    for step in formula.steps:
+        arguments = tuple(number[a] for a in step.arguments)
+        function = step.function
+        first = _axes_before(step, formula.dtypes[step.arguments[0]], reductions, computed)
+        if first:
+            assert isinstance(function, Reduce)
+            rest = tuple(a for a in function.axes if a not in first)
+            inner = Step(replace(function, axes=first), arguments, step.dtype)
+            arguments = (made.setdefault(inner, formula.first_step + len(made)),)
+            function = replace(function, axes=rest, dtype=step.dtype)
+        one = Step(function, arguments, step.dtype)
+        number.append(made.setdefault(one, formula.first_step + len(made)))
+    if tuple(made) == formula.steps:
+        return formula
+    results = tuple(replace(result, value=number[result.value]) for result in formula.results)
+    return replace(formula, steps=tuple(made), results=results)
+
+
+def _computed_for(formula: Formula) -> list[frozenset[int]]:
+    """Return, for each value, the scalar functions that compute it for each element."""
+    found: list[frozenset[int]] = [frozenset()] * formula.first_step
+    for number, step in enumerate(formula.steps, formula.first_step):
+        before = frozenset().union(*(found[a] for a in step.arguments))
+        found.append(frozenset() if folded_axes(step.function) else before | {number})
+    return found
+
+
+def _axes_before(
+    step: Step,
+    dtype: str,
+    reductions: Sequence[tuple[tuple[int, ...], frozenset[int]]],
+    computed: Sequence[frozenset[int]],
+) -> tuple[int, ...]:
+    """Return the axes that are reduced before the others; none if nothing is gained, or a total of
+    some axes would be rounded to less than the accumulator holds.
+    """
+    function = step.function
+    if not isinstance(function, Reduce) or {*function.dtypes_for(dtype)} != {step.dtype}:
+        return ()
+    own = computed[step.arguments[0]]
+    shared: dict[tuple[int, ...], int] = {}
+    for axes, others in reductions:
+        common = len(own & others)
+        if common and axes and {*axes} < {*function.axes}:
+            shared[axes] = max(common, shared.get(axes, 0))
+    return max(shared, key=shared.__getitem__, default=())
 
 
 def parts_of(formula: Formula, patterns: Sequence[Pattern]) -> list[FormulaPart]:
