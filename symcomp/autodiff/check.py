@@ -85,8 +85,9 @@ def check_derivatives(
     rel_tol: float | None = None,
     compile_graph: Compile = evaluator,
     forward: bool = True,
-) -> None:
-    """Compare L-op and R-op of ``output`` with finite differences at ``values``.
+    numeric: Sequence[Any] | None = None,
+) -> Sequence[Any]:
+    """Compare L-op and R-op of ``output`` with finite differences at ``values``; return these.
 
     Parameters
     ----------
@@ -103,6 +104,9 @@ def check_derivatives(
         Compiles a graph to a function.
     forward : bool
         Check the R-op too.
+    numeric : sequence of ndarray, optional
+        The finite differences, from a check of another graph of the same function, with an equal
+        ``rng``.
 
     Raises
     ------
@@ -122,9 +126,10 @@ def check_derivatives(
     values = [np.asarray(v) for v in values]
     result = np.asarray(run(values)[0])
     seed = _random(rng, result.shape, output.dtype)
-    numeric = NumericGradient(
-        lambda vs: np.asarray(run(vs)[0]), list(values), wrt, seed, step
-    ).gradients
+    if numeric is None:
+        numeric = NumericGradient(
+            lambda vs: np.asarray(run(vs)[0]), list(values), wrt, seed, step
+        ).gradients
     u = output.type("seed")
     pulled = Lop([output], targets, [u], disconnected_inputs="ignore")
     found = compile_graph([*inputs, u], pulled)([*values, seed])
@@ -134,6 +139,7 @@ def check_derivatives(
         _check_forward(
             inputs, targets, output, values, seed, numeric, wrt, rng, atol, rtol, compile_graph
         )
+    return numeric
 
 
 def _check_forward(
