@@ -34,6 +34,7 @@ from symcomp.rewrite.views import (
     rearranged,
     same,
     scaled,
+    square_root,
     sum_of,
     through_views,
 )
@@ -174,6 +175,24 @@ square_difference_over = view_rule(
     [(f.square_difference(x, y) / (x - y), x + y), (f.square_difference(x, y) / (x + y), x - y)],
     why="the factor cancels; the squares may leave the range",
 )
+
+
+@rule(*PRODUCTS, why="parts of the derivative cancel, which is 1 - 2 (y / (x + y))^2")
+def squares_over_sum(node: Apply, graph: Any) -> Any:
+    """(x^2 + y^2) / (x + y) -> squares_over_sum(x, y), also with 1 for y"""
+    p = as_product(node.outputs[0])
+    for squares, _ in p.found(1, "add"):
+        s = as_sum(squares)
+        bases = [square_root(t) for t in s.terms]
+        if None in bases or len(bases) != 2 - s.constant or set(s.terms.values()) != {1.0}:
+            continue
+        for below, e in p.factors.items():
+            t = as_sum(below)
+            if e == -1 and t.terms == dict.fromkeys(bases, 1.0) and t.constant == s.constant:
+                if all(v.dtype == "float64" for v in (*bases, below)):
+                    found = call("squares_over_sum", *[*bases, 1.0][:2])
+                    return p.without(squares, below).times(found)
+    return None
 
 
 half_tangent = view_rule(
@@ -443,7 +462,7 @@ def guarded(node: Apply, graph: Any) -> Any:
 PRODUCT_RULES = RuleSet(
     [
         tanh, exp_over_expm1, sigmoid, sigmoid_slope, sech, softmax, square_difference_over,
-        half_tangent, xlogx, xlogx_over_sum,
+        squares_over_sum, half_tangent, xlogx, xlogx_over_sum,
         gamma_ratio, erfcx, xerfcx, normal_distribution, hazard, times_sign, guarded,
         product_of_exponentials, product_of_powers, inverse_exponential, exp_times_sigmoid,
         exp_times_expm1,

@@ -237,6 +237,8 @@ CASES = [
          note="quotient"),
     case("inverse_exponential", lambda x, y: y / T.exp(x) ** 3.0, (X, Y), "exp mul neg pow",
          note="third power"),
+    case("squares_over_sum", lambda x, y: 2.0 * (x**2 + abs(y) ** 2) / (x + abs(y)), (X, Y),
+         "abs mul squares_over_sum"),
     case("xlogx_over_sum", lambda x: 3.0 * T.xlogx(abs(x)) / (2.0 + abs(x)), (X,),
          "abs mul xlogx_over_sum"),
     case("xerfcx", lambda x: x * T.erfcx(x), (X,), "xerfcx"),

@@ -41,6 +41,7 @@ _DIFFERENCES_OF_TWO = (
     "exp_of_product", "exp_times_sigmoid", "share_difference", "one_plus_exp_ratio",
     "expm1_ratio", "exp_over_expm1", "exp_of_sum_rest", "product_rest",
     "log_rest", "exponential_rest", "exp_with_rest", "xlogx_over_sum",
+    "squares_over_sum", "slope_of_squares",
 )  # fmt: skip
 _SPECIAL = (
     "erfcx", "ierfcx", "xerfcx", "xerfcx_slope",

@@ -237,6 +237,21 @@ INLINE double d_power_of_parts(double l, double k, double c, double n)
     return d_times_power(m_exp(rest), power);
 }
 
+/* (x^2 + y^2) / (x + y), where the squares may leave the range. */
+INLINE double d_squares_over_sum(double x, double y)
+{
+    double s = x + y;
+    return x * (x / s) + y * (y / s);
+}
+
+/* 1 - 2 x^2 / (x + y)^2, where neither the sum nor the quotient is rounded. */
+INLINE double d_slope_of_squares(double x, double y)
+{
+    double s = x + y, q = x / s, product = q * s, square = q * q;
+    double rest = ((x - product) - product_error(q, s, product) - q * sum_error(x, y, s)) / s;
+    return (1 - 2 * square) - (2 * product_error(q, q, square) + 4 * finite_or_0(q * rest));
+}
+
 INLINE double d_xlogx_over_sum(double x, double y)
 {
     return r_xlogx(x) / (x + y);

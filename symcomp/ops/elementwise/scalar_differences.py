@@ -154,6 +154,15 @@ times_exp_with_rest: Any = _row(
 # ----- logarithms
 
 
+squares_over_sum = _row(
+    "squares_over_sum", "x y", "(x^2 + y^2) / (x + y).",
+    lambda x, y, z, g: g * slope_of_squares(y, x), lambda x, y, z, g: g * slope_of_squares(x, y),
+)  # fmt: skip
+slope_of_squares: Any = _row(
+    "slope_of_squares", "x y", "1 - 2 x^2 / (x + y)^2, the derivative of squares_over_sum by y.",
+    lambda x, y, z, g: -4 * g * (x / (x + y)) * over_both(y, x + y, x + y),
+    lambda x, y, z, g: 4 * g * sqr(x / (x + y)) / (x + y),
+)  # fmt: skip
 xlogx_over_sum = _row(
     "xlogx_over_sum", "x y", "x log(x) / (x + y).",
     lambda x, y, z, g: g / (x + y) + g * (y / (x + y)) * (log(x) / (x + y)),
