@@ -14,6 +14,7 @@ from symcomp.core.walk import graph_inputs, rebuild, toposort
 from symcomp.ops.control.conditions import IfElse
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import Slice
 from symcomp.ops.linalg.products import Dot
@@ -60,47 +61,58 @@ def lengths_outside(
     inner : sequence of sequences of int or TensorVariable
         Lengths in terms of the body's inputs.
     """
+    known, shape_of = _known_outside(op, arguments, shapes)
+    # All rows have the lengths of the first one, which a step makes from the starts.
+    shape_of.update(zip(op.layout.step(op.body.inputs).carried, shapes.carried, strict=True))
+    return [[_outside(n, known, shape_of) for n in lengths] for lengths in inner]
+
+
+def carried_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+    """Return the shapes of the final carried values; None for values that are no tensors."""
+    facts = Shapes(anywhere=True)
+    inner = op.layout.step(op.body.inputs).carried
+    new = op.layout.results(op.body.outputs).carried
+    ends = op.layout.results(node.outputs).carried
+    arguments, outside = op.layout.arguments(node.inputs), op.layout.arguments(shapes)
+    known, shape_of = _known_outside(op, arguments, outside)
+    for x, y, start in zip(inner, new, outside.carried, strict=True):
+        if start is not None:
+            stays = (facts.same(x, a, y, a) for a in range(x.ndim))
+            shape_of[x] = [n if s else None for n, s in zip(start, stays, strict=True)]
+
+    def length(x: Any, y: Any, axis: int, start: Any, end: Any) -> Any:
+        if shape_of[x][axis] is not None:
+            return start
+        made = _outside(facts.of(y)[axis], known, shape_of)
+        if made is None:
+            return ShapeI(axis)(end)
+        lengths = (as_tensor_variable(n, dtype="int64") for n in (made, start))
+        return switch(arguments.n > 0, *lengths)
+
+    return [
+        None if start is None else tuple(length(x, y, a, n, end) for a, n in enumerate(start))
+        for x, y, start, end in zip(inner, new, outside.carried, ends, strict=True)
+    ]
+
+
+def _known_outside(
+    op: Any, arguments: Arguments, shapes: Arguments
+) -> tuple[dict[Variable, Any], dict[Variable, Any]]:
+    """Return the captured values, and the shapes of all inputs of the body but carried values, by
+    the variables of the body.
+    """
     step = op.layout.step(op.body.inputs)
     known = dict(zip(step.captured, arguments.captured, strict=True))
     shape_of: dict[Variable, Any] = dict(zip(step.captured, shapes.captured, strict=True))
     for lagged, shape in zip(step.lagged, shapes.traced, strict=True):
         shape_of.update((x, shape[1:]) for x in lagged)
     shape_of.update((x, s[1:]) for x, s in zip(step.rows, shapes.sequences, strict=True))
-    new = op.layout.results(op.body.outputs).carried
-    facts = Shapes(anywhere=True)
-    for x, y, start in zip(step.carried, new, shapes.carried, strict=True):
-        if start is not None:
-            stays = _lengths_that_stay(facts, x, y)
-            shape_of[x] = [n if s else None for n, s in zip(start, stays, strict=True)]
-    return [
-        [n if isinstance(n, int) else _outside(n, known, shape_of) for n in lengths]
-        for lengths in inner
-    ]
-
-
-def carried_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-    """Return the shapes of the final carried values; None for values that are no tensors."""
-    facts = Shapes(anywhere=True)
-    results: list[Any] = []
-    inner = op.layout.step(op.body.inputs).carried
-    new = op.layout.results(op.body.outputs).carried
-    starts = op.layout.arguments(shapes).carried
-    ends = op.layout.results(node.outputs).carried
-    for x, y, start, end in zip(inner, new, starts, ends, strict=True):
-        if start is None:
-            results.append(None)
-            continue
-        stays = _lengths_that_stay(facts, x, y)
-        results.append(tuple(start[a] if s else ShapeI(a)(end) for a, s in enumerate(stays)))
-    return results
-
-
-def _lengths_that_stay(facts: Shapes, x: Any, y: Any) -> list[bool]:
-    """Tell of each axis of a carried value x, which a step makes y, whether its length stays."""
-    return [facts.same(x, a, y, a) for a in range(x.ndim)]
+    return known, shape_of
 
 
 def _outside(length: Any, known: dict[Variable, Any], shape_of: dict[Variable, Any]) -> Any:
+    if isinstance(length, int):
+        return length
     replace: dict[Variable, Any] = dict(known)
     for node in toposort([length]):
         if isinstance(node.op, ShapeI) and shape_of.get(node.inputs[0]) is not None:

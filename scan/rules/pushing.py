@@ -155,7 +155,7 @@ def scan_push_out_sums(node: Apply, graph: Any) -> Any:
             continue
         if clients.get(total.new):
             continue
-        terms = _addends(total, clients)
+        terms = _addends(total, clients, results)
         if terms is None or not all(_can_sum(t, after) for t in terms):
             continue
         sums = [_summed(t, after) for t in terms]
@@ -168,8 +168,10 @@ def scan_push_out_sums(node: Apply, graph: Any) -> Any:
     return after.answer(node)
 
 
-def _addends(total: Carried, clients: Any) -> list[Any] | None:
-    """Return the terms that a step adds to a sum; None if it does something else."""
+def _addends(total: Carried, clients: Any, results: list[Any]) -> list[Any] | None:
+    """Return the terms that a step adds to a sum; None if it does something else, or if the body
+    returns a part of the sum.
+    """
     terms: list[Any] = []
     x = total.new
     while True:
@@ -180,7 +182,7 @@ def _addends(total: Carried, clients: Any) -> list[Any] | None:
         if len(rest) < len(node.inputs):
             return terms + rest if dtypes.is_float(x.dtype) else None
         sums = [v for v in rest if total.inner in ancestors([v])]
-        if len(sums) != 1 or len(clients.get(sums[0], ())) != 1:
+        if len(sums) != 1 or len(clients.get(sums[0], ())) != 1 or sums[0] in results:
             return None
         terms += [v for v in rest if v is not sums[0]]
         x = sums[0]

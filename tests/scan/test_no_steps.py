@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp import config
+from symcomp.core.closed import ClosedGraph
 from symcomp.errors import ShapeError
+from symcomp.scan.layout import Layout
+from symcomp.scan.op import Scan
 from symcomp.tensor.random import RandomStream
 from symcomp.tests.cvm.looking import asked
 
@@ -182,6 +185,18 @@ def test_the_rest_relies_on_the_lengths():
             total, product = f(np.ones((steps, 3)), width)
             np.testing.assert_array_equal(total, np.full(width, 3.0 * steps))
             np.testing.assert_array_equal(product, np.full((steps, 2), 3.0 * width))
+
+
+def test_lengths_of_ends():
+    """A carried value that steps make of another length has its own before the first step."""
+    body = ClosedGraph([H, W], [T.dot(W, H)])
+    end = Scan(body, Layout((), 1, 0, 0))(N, H, W)[0]
+    f, shape = (symcomp.function([N, H, W], y) for y in (end, end.shape))
+    for steps, length in ((0, 2), (1, 3)):
+        at = (np.asarray(steps), np.ones(2), np.ones((3, 2)))
+        assert f(*at).shape == (length,)
+        assert [*shape(*at)] == [length]
+    assert not [node for node in shape.maker.fgraph.toposort() if isinstance(node.op, Scan)]
 
 
 def test_errors_are_those_of_python():

@@ -394,6 +394,12 @@ def test_sums_that_a_step_uses_stay() -> None:
     assert len(scans(graph)[0].op.layout.results(scans(graph)[0].outputs).carried) >= 1
 
 
+def test_sums_of_which_a_part_is_returned_stay() -> None:
+    (a, b), _ = symcomp.scan(lambda x, a: [(z := a + x) + T.sin(x), z], x, [h, None])
+    graph = rewritten([a[-1], b], {x: X, h: H})
+    assert len(scans(graph)) == 1
+
+
 def test_scans_of_equal_length_become_one() -> None:
     a, _ = symcomp.scan(lambda x, s: s + x, x, h)
     b, _ = symcomp.scan(lambda x, p: p * T.exp(x), x, h)
