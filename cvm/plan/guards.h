@@ -29,13 +29,14 @@ static int run_number_guard(const void *params, Frame *frame)
     return check_outcome(frame, 1, &found, &g->expected);
 }
 
-static int new_value_guard(Planner *p, Operand *x, call_function *run, const char *name,
-                           int64_t expected)
+/* Guard one number, or whether it is 0; `guarded` says of x that there is such a guard. */
+static int new_value_guard(Planner *p, Operand *x, uint64_t *guarded, call_function *run,
+                           const char *name, int64_t expected)
 {
     Call *call;
     ValueGuard *g;
     const Operand *read = x;
-    if (is_constant(x) || x->guarded_by == p->serial)
+    if (is_constant(x) || x->guarded_by == p->serial || *guarded == p->serial)
         return DONE;
     call = new_call(p, run, name, sizeof(ValueGuard));
     if (call == NULL)
@@ -45,7 +46,7 @@ static int new_value_guard(Planner *p, Operand *x, call_function *run, const cha
     g->type = x->type;
     g->expected = expected;
     call->is_guard = 1;
-    x->guarded_by = p->serial;
+    *guarded = p->serial;
     p->n_run = p->n_calls; /* the value was read in this run */
     return set_operands(p, call, 1, &read, 0, NULL);
 }
@@ -66,7 +67,7 @@ static int guarded_number(Planner *p, Operand *x, int64_t *found)
     if (status != DONE)
         return status;
     *found = *(const int64_t *)data_of(p, x);
-    return new_value_guard(p, x, run_number_guard, "guard number", *found);
+    return new_value_guard(p, x, &x->guarded_by, run_number_guard, "guard number", *found);
 }
 
 /* ---- values of arrays */
@@ -184,7 +185,7 @@ static int guarded_truth(Planner *p, Operand *x, int *found)
     if (status != DONE)
         return status;
     *found = truth_of(data_of(p, x), x->type);
-    return new_value_guard(p, x, run_truth_guard, "guard truth", *found);
+    return new_value_guard(p, x, &x->truth_guarded_by, run_truth_guard, "guard truth", *found);
 }
 
 /* ---- conditions that must hold: if one does not, Python raises the error */

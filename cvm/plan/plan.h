@@ -84,6 +84,7 @@ struct Operand {
     int64_t size;           /* elements */
     int64_t *shape, *strides;
     uint64_t guarded_by;    /* the serial of the planner that has emitted a guard of its numbers */
+    uint64_t truth_guarded_by; /* the same, of whether its number is 0 */
 };
 
 /* Where an operand is found in a frame. */

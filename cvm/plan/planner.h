@@ -110,7 +110,8 @@ static Operand *same_place_as(Planner *p, const Operand *x)
 /* The operand of an output written over x: x itself, unless a guard told the numbers that it had. */
 static inline Operand *written_over(Planner *p, Operand *x)
 {
-    return x->guarded_by == p->serial ? same_place_as(p, x) : x;
+    const int guarded = x->guarded_by == p->serial || x->truth_guarded_by == p->serial;
+    return guarded ? same_place_as(p, x) : x;
 }
 
 /* An operand for output j: what it is written over, if that can hold it, else a new array in C order.

@@ -99,10 +99,11 @@ def call(function, formula, values, outputs=None, threads=1):
     return results
 
 
-def attempt(function, formula, values, outputs=None, threads=1, keeps=True):
+def attempt(function, formula, values, outputs=None, threads=1, keeper=None):
     """Return the status of a function, and the results; 0 threads: without a team.
 
-    Early code derives the order of the loops when it is called, optimized code beforehand.
+    Optimized code passes over the axes in the order that ``keeper``, its early code, has derived;
+    early code derives it when it is called.
     """
     patterns = patterns_of(values)
     every = formula.patterns(patterns)
@@ -115,8 +116,8 @@ def attempt(function, formula, values, outputs=None, threads=1, keeps=True):
             outputs.append(np.empty(lengths, formula.dtypes[result.value]))
         if isinstance(function, Versions) and function.early is not None:
             others = [*map(np.empty_like, outputs)]
-            early = attempt(function.early, formula, values, others, threads, keeps=False)
-            found = attempt(function.optimized, formula, values, outputs, threads)
+            early = attempt(function.early, formula, values, others, threads)
+            found = attempt(function.optimized, formula, values, outputs, threads, function.early)
             assert found[0] == early[0]
             for z, other in zip(found[1], early[1], strict=True) if found[0] == 0 else ():
                 assert_same_bits(z, other)
@@ -128,7 +129,7 @@ def attempt(function, formula, values, outputs=None, threads=1, keeps=True):
     lengths = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     steps = (ctypes.c_int64 * max(len(strides), 1))(*strides)
     team = Team(threads, share_address) if threads else None
-    kept = keep_order(function, team, lengths, steps) if team is not None and keeps else None
+    kept = keep_order(keeper, team, lengths, steps) if team is not None and keeper else None
     status = function((ctypes.c_void_p * len(pointers))(*pointers), lengths, steps, team)
     del kept  # the function needed its memory
     dropped = [result.dropped for result in formula.results]

@@ -87,6 +87,11 @@ def test_empty_axes(name, status):
             np.testing.assert_array_equal(z, want)
 
 
+def test_results_that_would_be_one_value_are_left():
+    formula = formula_of("sum", [(0,), (0,), (0, 1)], "float64")
+    assert reduced_in_steps(formula) is formula
+
+
 def test_reductions_that_share_inputs_alone_are_left():
     """A pass over elements in their order is faster than one along the others' axes."""
     total = Reduce(REDUCTIONS["sum"], (0, 1))

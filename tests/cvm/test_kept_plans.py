@@ -542,3 +542,24 @@ def test_guards_of_what_is_left_to_python_are_forgotten():
 
     start = np.frombuffer(b"\0" + np.arange(3.0).tobytes(), np.uint8)[1:].view(float)
     both(build, [(n, start) for n in (2, 2, 3, 5, 3, 2)])
+
+
+def test_a_number_that_is_a_condition_and_a_length():
+    """A guard of whether it is 0 is none of the number."""
+
+    def build():
+        k, x, rows = T.lscalar(), T.dvector(), T.dmatrix()
+        states = symcomp.scan(lambda s: 2 * s, None, x, n_steps=k + 1, return_updates=False)
+        empty = symcomp.scan(lambda r: T.zeros((k,)) + r.sum(), rows, return_updates=False)
+        chosen = ifelse(k, x.sum(), x.sum() * 2 + 1)
+        return [k, x, rows], [chosen, T.zeros((k,)), states[-1], empty], []
+
+    x, rows = np.arange(3.0), np.empty((0, 3))
+    both(build, [(k, x, rows) for k in (2, 2, 3, 5, 0, 1, 0, 3)])
+
+
+def test_a_number_of_steps_that_is_a_condition():
+    k, h = T.lscalar(), T.dscalar()
+    states = symcomp.scan(lambda a: a * 2.0, None, h, n_steps=k, return_updates=False)
+    f = symcomp.function([h, k], ifelse(k, states[-1], h))
+    assert [float(f(1.0, n)) for n in (2, 2, 3, 5, 0, 1)] == [4, 4, 8, 32, 1, 2]

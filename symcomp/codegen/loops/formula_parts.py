@@ -59,9 +59,9 @@ def reduced_in_steps(formula: Formula) -> Formula:
             function = replace(function, axes=rest, dtype=step.dtype)
         one = Step(function, arguments, step.dtype)
         number.append(made.setdefault(one, formula.first_step + len(made)))
-    if tuple(made) == formula.steps:
-        return formula
     results = tuple(replace(result, value=number[result.value]) for result in formula.results)
+    if tuple(made) == formula.steps or len({r.value for r in results}) < len(results):
+        return formula
     return replace(formula, steps=tuple(made), results=results)
 
 
