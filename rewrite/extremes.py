@@ -18,7 +18,7 @@ from symcomp.core.node import Apply
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.ops.elementwise.scalar_math import mul, true_div
-from symcomp.ops.nnet.unit_vector import SignedMean, UnitVector
+from symcomp.ops.nnet.unit_vector import SignedMean, UnitVector, scaled_for_sum
 from symcomp.ops.nnet.weighted_mean import SoftmaxPowerSum
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import Norm
@@ -47,6 +47,9 @@ from symcomp.rewrite.views import (
     square_root,
     sum_of,
 )
+
+# Terms that underflow are no part of sums above this.
+SMALL_SUM = 2.0**-900
 
 
 @rule(
@@ -214,7 +217,9 @@ def product_with_exponential_of_functions(node: Apply, graph: Any) -> Any:
     why="the terms may underflow where their product with a large number does not",
 )  # fmt: skip
 def sum_over_norm_in_range(node: Apply, graph: Any) -> Any:
-    """sum(x w / (norm of x)) y -> sum(x w y / (norm of x)), as in derivatives of norms forward"""
+    """sum(x w / (norm of x)) y -> sum(x w y / (norm of x)), as in derivatives of norms forward,
+    where the first sum is small and the other one finite
+    """
     factors = Factors(node.outputs[0])
     if node.outputs[0].dtype != "float64" or node.op.inplace or not factors.of_one_shape:
         return None
@@ -225,7 +230,10 @@ def sum_over_norm_in_range(node: Apply, graph: Any) -> Any:
         inner, axes = Factors(reduced.inputs[0]), reduced.op.axes
         if any(is_norm_of(y, x) for x in inner.above for y in inner.below):
             rest = as_product(node.outputs[0]).without(total).times()
-            return reduced.op(reduced.inputs[0] * expand_dims(rest, axes))
+            moved = reduced.op(reduced.inputs[0] * expand_dims(rest, axes))
+            small = call("lt", call("abs", total), SMALL_SUM)
+            inside = call("logical_and", small, call("lt", call("abs", moved), math.inf))
+            return switch(inside, 1.0, total) * switch(inside, moved, rest)
     return None
 
 
@@ -300,9 +308,12 @@ def softmax_power_sum(node: Apply, graph: Any) -> Any:
 
 @rule(SignedMean, why="the mean served for derivatives, which are known now", from_above=True)
 def signed_mean(node: Apply, graph: Any) -> Any:
-    """signed_mean(x, y) -> sum(s x y) / (s sum(abs(x))), for a power of two s"""
+    """signed_mean(x, y) -> sum(s x y) / (s sum(abs(x))), for a power of two s; where that sum
+    overflows, x is scaled before
+    """
     (x, y), axes = node.inputs, node.op.axes
     total = Reduce(REDUCTIONS["sum"], axes)
+    x, _ = scaled_for_sum(x, axes)
     size = total(call("abs", x))
     scale = inverse_power_of_two(size)
     return total(x * expand_dims(scale, axes) * y) / (size * scale)

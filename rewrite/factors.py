@@ -107,7 +107,7 @@ class Factors:
     def over_norm_times_stretched(self) -> Any:
         """Return x y / (norm of x) times other factors, where y is the quotient of the stretched
         ones; None for others. Elements of x may be much smaller than their norm: where y over the
-        norm is in range, they are multiplied by that.
+        norm is in range, they are multiplied by that, elsewhere divided by the norm first.
         """
         pairs = [(x, y) for x in self.above for y in self.below if is_norm_of(y, x)]
         if not pairs or self._fills or any(map(self._is_whole, self.below)):
@@ -123,14 +123,13 @@ class Factors:
         rest = in_range(above, below)
         rest = scaled(self.number, _quotient(above, below) if rest is None else rest)
         ratio = rest / norm
-        size = call("abs", ratio)
-        inside = call("logical_and", call("ge", size, 2.0**-1022), call("lt", size, math.inf))
-        scales = switch(inside, ratio, 1 / norm), switch(inside, 1.0, rest)
-        return reduce(mul, [x, *scales, *whole])
+        outside = call("logical_not", _is_normal(ratio))
+        near = x * switch(outside, 1.0, ratio) / switch(outside, norm, 1.0)
+        return reduce(mul, [near, switch(outside, rest, 1.0), *whole])
 
     def over_stretched_square(self) -> Any:
-        """Return x (1 / z) (y / z) / w, where the product is x y / (w z^2), and y and z are
-        stretched; None for others.
+        """Return x (1 / z) (y / z) / w where z^2 leaves the range, else x y / (w z^2), which is
+        the product, and y and z are stretched; None for others.
         """
         sides = [[x for x in side if self._is_whole(x)] for side in (self.above, self.below)]
         scales = [x for x in self.below if not self._is_whole(x)]
@@ -142,8 +141,11 @@ class Factors:
         if z is None or not above:
             return None
         rest = Product(p.coefficient, {**p.factors, z: p.factors[z] - 1}).times()
-        scale = scaled(self.number, _quotient(above, [rest]))
-        return reduce(mul, [*sides[0], 1 / z, scale]) / reduce(mul, sides[1])
+        inside = _is_normal(scales[0])
+        first = switch(inside, scaled(self.number, reduce(mul, above)), 1 / z)
+        second = switch(inside, 1.0, scaled(self.number, _quotient(above, [rest])))
+        below = reduce(mul, [*sides[1], switch(inside, scales[0], 1.0)])
+        return reduce(mul, [*sides[0], first, second]) / below
 
     def _is_whole(self, x: Any) -> bool:
         return (x.dtype, x.type.broadcastable) == self._type
@@ -167,6 +169,11 @@ def is_norm_of(y: Any, x: Any) -> bool:
     if node is None or node.inputs[0] is not x or not one:
         return False
     return puts_back(views, node.op.axes, x.ndim)
+
+
+def _is_normal(x: Any) -> Any:
+    size = call("abs", x)
+    return call("logical_and", call("ge", size, 2.0**-1022), call("lt", size, math.inf))
 
 
 def _is_of_rows(x: Any) -> bool:

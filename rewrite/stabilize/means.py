@@ -45,6 +45,8 @@ from symcomp.rewrite.views import (
 )
 
 PRODUCTS = ("mul", "true_div", "reciprocal", "sqr")
+# Numbers that powers of coefficients make stay below 2 to this.
+LARGEST_EXPONENT = 1000
 # (x, a) for a exp(x); no x is x = 0.
 Exponential = tuple[Any, float]
 
@@ -82,6 +84,9 @@ def weighted_mean(node: Apply, graph: Any) -> Any:
 def _mean(op: Reduce, x: Any, w: Product, y: Any, v: Product, e: float) -> Any:
     """Return the sum of v exp(y) over the e-th power of the sum of w exp(x), where y = e x."""
     if w.coefficient <= 0 or not _same_exponent(x, y, e) or e > 1 and w.factors:
+        return None
+    exponents = -e * math.log2(w.coefficient), math.log2(abs(v.coefficient) or 1.0)
+    if not max(map(abs, [*exponents, sum(exponents)])) < LARGEST_EXPONENT:
         return None
     named = EXPONENTS.least <= e <= EXPONENTS.most and x.dtype == "float64"
     if named and not w.factors and not v.factors:

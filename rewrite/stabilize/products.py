@@ -339,7 +339,7 @@ def product_of_powers(node: Apply, graph: Any) -> Any:
     powers = [(z, *z.owner.inputs, e) for z, e in p.factors.items() if elementwise(z, "pow")]
     for i, (one, x, y, a) in enumerate(powers):
         for other, base, z, b in powers[i + 1 :]:
-            if base is not x or not is_power_of_two(a) or not is_power_of_two(b):
+            if base is not x or abs(a) != 1 or abs(b) != 1:
                 continue
             if x.dtype == y.dtype == z.dtype == dtype == "float64":
                 exponents = _apart(as_sum(y).times(a), as_sum(z).times(b))

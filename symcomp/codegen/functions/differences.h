@@ -108,12 +108,14 @@ INLINE double d_exp_with_rest(double x, double e)
     return m_exp(x) * growth_of_rest(e);
 }
 
-/* x exp(y + e) / (z w): both divisors, and x, take a part of the exponential. */
+/* x exp(y + e) / (z w), where each partial product may leave the range. */
 INLINE double d_times_exp_with_rest(double x, double y, double e, double z, double w)
 {
     double power, part = exp_in_parts(y, &power) * growth_of_rest(e);
     double far = x * (y > 0 ? INFINITY : 0) / z / w;
-    return fabs(y) > EXP_BOUND ? far : r_times_over(x, part, z) * (power / w);
+    struct scaled above = scaled_times(scaled_times(scaled_of(x), scaled_of(part)), scaled_of(power));
+    struct scaled below = scaled_times(scaled_of(z), scaled_of(w));
+    return fabs(y) > EXP_BOUND ? far : scaled_value(scaled_over(above, below));
 }
 
 /* (x exp(w) + y exp(v)) / (exp(w) + exp(v)), where the terms of the numerator may nearly cancel. */

@@ -10,7 +10,7 @@ import numpy as np
 
 from symcomp.core.fields import Axes, Between
 from symcomp.core.record import record
-from symcomp.ops.elementwise.scalar_logic import eq, switch
+from symcomp.ops.elementwise.scalar_logic import eq, isinf, switch
 from symcomp.ops.elementwise.scalar_math import abs_, sgn
 from symcomp.ops.nnet.softmax import AxisFunction, AxisReduction, SubtractWeightedMean
 from symcomp.ops.reductions.functions import sum as sum_
@@ -21,6 +21,8 @@ from symcomp.ops.shapes.axes import expand_dims
 MOST = 0.51
 # Powers that are added up by functions of their own.
 POWERS = Between(3, 8)
+# No sum of fewer than 2^60 finite numbers overflows if each is multiplied by this.
+SMALL_SCALE = 2.0**-60
 
 
 @record
@@ -126,6 +128,13 @@ class Cosine(_WithUnitVector):
         return [sum_(sum(parts[1:], parts[0]), axis=self.axes) if parts else None]
 
 
+def scaled_for_sum(x: Any, axes: Axes) -> tuple[Any, Any]:
+    """Return s x and s, which is 1, or a small power of two where the sum of sizes overflows."""
+    overflows = isinf(sum_(abs_(x), axis=axes, keepdims=True))
+    scale = switch(overflows, np.asarray(SMALL_SCALE, x.dtype), np.asarray(1, x.dtype))
+    return x * scale, scale
+
+
 @record
 class SignedMean(AxisReduction):
     """z = sum_i x_i y_i / sum_i |x_i| over ``axes``, without over- or underflow; NaN where x is
@@ -144,10 +153,12 @@ class SignedMean(AxisReduction):
 
     def _slopes(self, inputs: Any, z: Any) -> list[Any]:
         x, y = inputs
-        size = sum_(abs_(x), axis=self.axes, keepdims=True)
+        x_scaled, scale = scaled_for_sum(x, self.axes)
+        size = sum_(abs_(x_scaled), axis=self.axes, keepdims=True)
         signs = sgn(x)
-        deviations = SubtractWeightedMean(self.axes)(signs * y, abs_(x) / size)
-        return [switch(eq(x, 0), y, signs * deviations) / size, x / size]
+        deviations = SubtractWeightedMean(self.axes)(signs * y, abs_(x_scaled) / size)
+        by_x = switch(eq(x, 0), y, signs * deviations) * scale / size
+        return [by_x, x_scaled / size]
 
 
 @record
