@@ -64,7 +64,7 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     x y z -> times_three(x, y, z);   x^2 / y^2 -> (x / y)^2;   longer ones -> scaled_product;
     u y / z -> u (y / z), where u is a unit vector, and y and z are stretched;
     x / (norm of x) y -> x (y / norm of x), as in derivatives of norms;
-    x y / (w z^2) -> x (1 / z) (y / z) / w, where y and z are stretched
+    x y / (w z^2) -> x (1 / z) (y / z) / w, where y and z are stretched and z^2 is 0 or infinite
     """
     out = node.outputs[0]
     if out.dtype not in ("float32", "float64") or node.op.inplace:

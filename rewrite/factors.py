@@ -128,7 +128,7 @@ class Factors:
         return reduce(mul, [near, switch(outside, rest, 1.0), *whole])
 
     def over_stretched_square(self) -> Any:
-        """Return x (1 / z) (y / z) / w where z^2 leaves the range, else x y / (w z^2), which is
+        """Return x (1 / z) (y / z) / w where z^2 is 0 or infinite, else x y / (w z^2), which is
         the product, and y and z are stretched; None for others.
         """
         sides = [[x for x in side if self._is_whole(x)] for side in (self.above, self.below)]
@@ -141,7 +141,8 @@ class Factors:
         if z is None or not above:
             return None
         rest = Product(p.coefficient, {**p.factors, z: p.factors[z] - 1}).times()
-        inside = _is_normal(scales[0])
+        size = call("abs", scales[0])
+        inside = call("logical_and", call("gt", size, 0.0), call("lt", size, math.inf))
         first = switch(inside, scaled(self.number, reduce(mul, above)), 1 / z)
         second = switch(inside, 1.0, scaled(self.number, _quotient(above, [rest])))
         below = reduce(mul, [*sides[1], switch(inside, scales[0], 1.0)])

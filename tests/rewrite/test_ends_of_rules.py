@@ -78,6 +78,9 @@ def test_quotients_by_squares_of_columns():
     b = one * [[1e-200], [1.0], [1.0], [1.5]]
     wanted = one * [[1e-150], [1e-200], [1e200], [1.0]]
     np.testing.assert_allclose(f(a, b, sizes, sizes), wanted, rtol=1e-14)
+    # The square is subnormal, but not 0: the result is that of the expression as written.
+    large, zero, small = np.array([[1e200]]), np.array([[0.0]]), np.array([[1e-160]])
+    np.testing.assert_array_equal(f(large, large, zero, small), [[0.0]])
 
 
 def test_exponentials_over_products_of_extremes():
