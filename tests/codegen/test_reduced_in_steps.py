@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from symcomp.codegen.kernel import print_kernel, scheduled
-from symcomp.codegen.loopir.kernel import Nests
-from symcomp.codegen.loops.formula_parts import reduced_in_steps
+from symcomp.codegen.loopir.kernel import MOST_STACK, Nests
+from symcomp.codegen.loops.formula_parts import MOST_REDUCTIONS, reduced_in_steps
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
@@ -99,3 +99,27 @@ def test_reductions_that_share_inputs_alone_are_left():
     steps = (Step(columns, (0,), "float64"), Step(total, (0,), "float64"))
     formula = Formula(("float64",), (), steps, (Result(1, (0,)), Result(2, (0, 1))))
     assert reduced_in_steps(formula) is formula
+
+
+def test_totals_of_many_reductions_fit_on_the_stack():
+    add, times = ROWS["add"](), ROWS["mul"]()
+    total = Reduce(REDUCTIONS["sum"], (0,))
+    steps = [Step(times, (0, 0), "float64"), Step(total, (1,), "float64")]
+    for _ in range(95):
+        steps.append(Step(times, (len(steps) - 1, 0), "float64"))
+        steps.append(Step(total, (len(steps),), "float64"))
+    value, *others = [1 + i for i, step in enumerate(steps) if step.function == total]
+    for other in others:
+        steps.append(Step(add, (value, other), "float64"))
+        value = len(steps)
+    formula = Formula(("float64",), (), tuple(steps), (Result(value, (0,)),))
+    made = scheduled(formula, [(False, False)])
+    assert len(made.kernel.parts) == 96 // MOST_REDUCTIONS
+    assert all(part.loops.sweep.buffer < 2 * MOST_STACK for part in made.kernel.parts)
+    (function,) = addresses([print_kernel(made)])
+    x = np.random.default_rng(0).uniform(0.5, 1.0, (5, 5000))
+    powers = [x]
+    for _ in range(96):
+        powers.append(powers[-1] * x)
+    (z,) = call(function, formula, [x])
+    np.testing.assert_allclose(z, sum(p.sum(axis=0) for p in powers[1:]), rtol=1e-12)

@@ -15,8 +15,10 @@ from symcomp.codegen.loopir.ir import KernelFunction
 from symcomp.core.record import record
 
 # The most elements copied together, the most adjacent results of one call of a function, and the
-# elements from one temporary to the next.
-BLOCK, MOST_LANES, SPACING = 512, 4096, 4120
+# elements between one temporary and the next.
+BLOCK, MOST_LANES, GAP = 512, 4096, 24
+# More results than FEW_LANES are side by side where their totals take less of the stack.
+FEW_LANES, MOST_STACK = 1024, 1 << 20
 
 
 class Role(IntEnum):
@@ -138,8 +140,15 @@ class Sweep:
     @property
     def buffer(self) -> int:
         """The bytes that a thread needs for blocks and totals."""
-        lanes = len(self.dtypes) - self.temporaries if self.stages else 0
-        return self.width * (self.temporaries * BLOCK + lanes * SPACING)
+        totals = len(self.dtypes) - self.temporaries if self.stages else 0
+        return self.width * (self.temporaries * BLOCK + totals * (self.lanes + GAP))
+
+    @property
+    def lanes(self) -> int:
+        """How many results are computed side by side, at most."""
+        totals = max(1, len(self.dtypes) - self.temporaries)
+        room = MOST_STACK // (self.width * totals) // FEW_LANES * FEW_LANES
+        return min(MOST_LANES, max(FEW_LANES, room))
 
 
 @record

@@ -1,13 +1,18 @@
-"""Divide formulas that reduce over different axes into parts, each of which is one loop nest."""
+"""Divide formulas into parts, each of which is one loop nest: it reduces over the same axes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from symcomp.codegen.loops.axis_functions import Pattern
 from symcomp.core.record import record, replace
 from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
 from symcomp.ops.reductions.reduce import Reduce
+
+# Reductions of a nest: a function that adds to their totals has each and its rounding errors on the
+# stack, 32 kB for each.
+MOST_REDUCTIONS = 32
 
 
 @record
@@ -115,12 +120,14 @@ class _Splitter:
         self.phase = [0] * formula.first_step
         self.free = [True] * formula.first_step
         axes: dict[int, tuple[int, ...]] = {}
+        counts: Counter[int] = Counter()
         for step in formula.steps:
             phase = max(self.phase[a] for a in step.arguments)
             folded = folded_axes(step.function)
             if folded:
-                while axes.setdefault(phase, folded) != folded:
+                while axes.setdefault(phase, folded) != folded or counts[phase] == MOST_REDUCTIONS:
                     phase += 1
+                counts[phase] += 1
             self.phase.append(phase)
             self.free.append(not folded and all(self.free[a] for a in step.arguments))
         self.shown = {result.value for result in formula.results}

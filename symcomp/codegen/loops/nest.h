@@ -5,7 +5,7 @@
 enum {
     BLOCK = 512,    /* elements that are copied together */
     LANES = 4096,   /* results that one call of a body computes side by side, at most */
-    SPACING = LANES + 24, /* from one temporary to the next: not in the same lines of the cache */
+    GAP = 24,       /* from one temporary to the next: not in the same lines of the cache */
     FEW_PARTS = 32, /* parts of one result, where there are few elements */
     LONG = 64,      /* adjacent elements from which on one result is computed alone, not beside
                        others; half as many if one call computes several results */
@@ -119,9 +119,10 @@ struct stage {
 };
 
 /* Arrays are numbered: inputs, outputs, literals, temporaries. Axis a of array i is stretched where
-   stretched[a * total + i]. No element has more than `width` bytes; a thread needs `buffer`. */
+   stretched[a * total + i]. No element has more than `width` bytes; a thread needs `buffer`, where at most
+   `lanes` results are side by side. */
 struct kernel {
-    int rank, arrays, temporaries, total, count, nonempty, width, buffer;
+    int rank, arrays, temporaries, total, count, nonempty, width, buffer, lanes;
     const uint8_t *size, *stretched, *reduced;
     const struct body *bodies;
     const struct stage *stages;

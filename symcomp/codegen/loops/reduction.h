@@ -249,7 +249,7 @@ INLINE void reduction_results(const struct reduction *given, const struct result
     for (int a = 0; a < total; a++)
         at[a] = a < k->temporaries
                     ? r->data[a]
-                    : buffer + (k->temporaries * BLOCK + (a - k->temporaries) * SPACING) * k->width;
+                    : buffer + (k->temporaries * BLOCK + (a - k->temporaries) * (k->lanes + GAP)) * k->width;
     for (int axis = r->rank - 2; axis >= 0; axis--) {
         index[axis] = outer % r->lengths[axis];
         outer /= r->lengths[axis];
@@ -352,8 +352,8 @@ static inline void reduction_blocks(struct reduction_order *o, int threads)
         o->outer *= r->lengths[axis];
     for (int axis = 0; axis < d->rank; axis++)
         size *= d->lengths[axis];
-    r->width = d->across ? 1 : LANES;
-    if (!d->across && threads > 1 && o->outer < threads && r->beside < threads * LANES)
+    r->width = d->across ? 1 : d->kernel->lanes;
+    if (!d->across && threads > 1 && o->outer < threads && r->beside < threads * r->width)
         r->width = (r->beside / threads + BLOCK) / BLOCK * BLOCK;
     r->together = d->across && !o->empty ? reduction_together(d) : 1;
     o->work = size * o->outer * r->beside;

@@ -174,7 +174,7 @@ def _tables(sweep: Sweep) -> list[str]:
         lines.append(f"static const struct body {_SELF}_bodies[] = {{{', '.join(entries)}}};")
     numbers = _numbers(
         (sweep.rank, len(sweep.stretched), sweep.temporaries, total, len(entries),
-         sweep.nonempty, sweep.width, sweep.buffer)
+         sweep.nonempty, sweep.width, sweep.buffer, sweep.lanes)
     )  # fmt: skip
     tables = ", ".join(f"{_SELF}_{name}" for name in ("size", "stretched", "reduced"))
     nests = f"0, {_SELF}_stages" if sweep.stages else f"{_SELF}_bodies, 0"
