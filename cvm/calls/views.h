@@ -291,7 +291,6 @@ static int guarded_vector(Planner *p, Operand *x, int n, int64_t *found)
 {
     Call *call;
     VectorGuard *g;
-    const Operand *read = x;
     int i, status;
     if (!is_plain(x) || x->type != NPY_INT64 || x->ndim != 1 || x->shape[0] != n ||
         n > MOST_OUTCOME)
@@ -313,10 +312,7 @@ static int guarded_vector(Planner *p, Operand *x, int n, int64_t *found)
     g->expected = (int64_t *)pool_copy(&p->pool, found, (size_t)n * sizeof(int64_t));
     if (g->expected == NULL)
         return no_memory();
-    call->is_guard = 1;
-    x->guarded_by = p->serial;
-    p->n_run = p->n_calls; /* the values were read in this run */
-    return set_operands(p, call, 1, &read, 0, NULL);
+    return complete_guard(p, call, x, &x->guarded_by);
 }
 
 typedef struct {

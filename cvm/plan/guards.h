@@ -14,6 +14,15 @@ static inline int check_outcome(Frame *frame, int n, const int64_t *found, const
     return OTHER;
 }
 
+/* Complete a guard of what x holds, which was read in this run; `guarded` says of x that there is one. */
+static int complete_guard(Planner *p, Call *call, const Operand *x, uint64_t *guarded)
+{
+    call->is_guard = 1;
+    *guarded = p->serial;
+    p->n_run = p->n_calls;
+    return set_operands(p, call, 1, &x, 0, NULL);
+}
+
 typedef struct {
     Place x;
     int type;
@@ -35,7 +44,6 @@ static int new_value_guard(Planner *p, Operand *x, uint64_t *guarded, call_funct
 {
     Call *call;
     ValueGuard *g;
-    const Operand *read = x;
     if (is_constant(x) || x->guarded_by == p->serial || *guarded == p->serial)
         return DONE;
     call = new_call(p, run, name, sizeof(ValueGuard));
@@ -45,10 +53,7 @@ static int new_value_guard(Planner *p, Operand *x, uint64_t *guarded, call_funct
     g->x = placed(x);
     g->type = x->type;
     g->expected = expected;
-    call->is_guard = 1;
-    *guarded = p->serial;
-    p->n_run = p->n_calls; /* the value was read in this run */
-    return set_operands(p, call, 1, &read, 0, NULL);
+    return complete_guard(p, call, x, guarded);
 }
 
 /* Whether an operand is one integer of 64 bits. */
@@ -112,7 +117,6 @@ static int run_values_guard(const void *params, Frame *frame)
    change. */
 static int guard_values(Planner *p, Operand *x)
 {
-    const Operand *read = x;
     ValuesGuard *g;
     Call *call;
     if (!is_plain(x) || !(PyTypeNum_ISINTEGER(x->type) || PyTypeNum_ISBOOL(x->type)))
@@ -126,11 +130,8 @@ static int guard_values(Planner *p, Operand *x)
     g->x = placed(x);
     g->operand = x;
     hash_elements(x, data_of(p, x), g->expected);
-    call->is_guard = 1;
     call->work = (double)x->size;
-    x->guarded_by = p->serial;
-    p->n_run = p->n_calls; /* the values were read in this run */
-    return set_operands(p, call, 1, &read, 0, NULL);
+    return complete_guard(p, call, x, &x->guarded_by);
 }
 
 /* ---- truth */
