@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.config import config
+from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorConstant
+from symcomp.ops.control.graph_op import GraphOp
 from symcomp.ops.convert import as_tensor_variable, cast_to, with_rank
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.elementwise.scalar_math import add, maximum, minimum, mul
@@ -23,11 +26,14 @@ from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.blas import as_scaled, used_once
 from symcomp.rewrite.checks import with_lengths
+from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.inline import unused_outputs
 from symcomp.rewrite.rule import RuleSet, computed_by, rule
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.sparse.components import Assemble, Components
 from symcomp.sparse.convert import GatherDense, NonzeroPattern, ScatterDense, TransposeCompressed
 from symcomp.sparse.fused import GatherFill, ScatterAdd, Usmm
+from symcomp.sparse.graphs import graph_on_arrays
 from symcomp.sparse.lowering import LOWERINGS
 from symcomp.sparse.pairwise import CombinePatterns
 from symcomp.sparse.patterns import Canonical, FromTriplets, Lookup, MajorIndices, SortIndices
@@ -51,7 +57,12 @@ FLOATING = ("float32", "float64", "complex64", "complex128")
 def pattern_source(indices: Any, indptr: Any) -> Apply | None:
     """Return the node that makes a pattern, if it is known to be canonical."""
     node = indices.owner
-    if node is None or indptr.owner is not node or not isinstance(node.op, PATTERNS):
+    if node is None or indptr.owner is not node:
+        return None
+    if isinstance(node.op, GraphOp):
+        made = node.op.graph.outputs
+        return node if pattern_source(made[indices.index], made[indptr.index]) else None
+    if not isinstance(node.op, PATTERNS):
         return None
     return node if (indices.index, indptr.index) == (1, 2) else None
 
@@ -469,10 +480,25 @@ def read_in_any_order(node: Apply, graph: Any) -> Any:
     return Components(canonical=False)(node.inputs[0])
 
 
-LOWER = (
-    lower, components_of_assembled, assembled_of_components, sorted_pattern, pattern_of_matrix,
-    lookup_of_own_pattern, transposed_twice, combined_on_one_pattern, solve_by_factorization,
+_LOWER = (
+    lower, unused_outputs, components_of_assembled, assembled_of_components,
+    sorted_pattern, pattern_of_matrix, lookup_of_own_pattern, transposed_twice,
+    combined_on_one_pattern, solve_by_factorization,
 )  # fmt: skip
+
+
+@rule(GraphOp, why="plans of graphs on arrays need no Python objects", subclasses=True)
+def lower_graph(node: Apply, graph: Any) -> Any:
+    """op(sparse x) -> the matrices assembled from an op on the arrays of x"""
+
+    def lower_inside(inside: FunctionGraph) -> None:
+        Engine(inside, _LOWER_GRAPHS, "sparse lowering", on_error=config.on_opt_error).run()
+
+    return graph_on_arrays(node, lower_inside)
+
+
+LOWER = (*_LOWER, lower_graph)
+_LOWER_GRAPHS = RuleSet(LOWER)
 ARRAYS = (
     dot_of_transposed, product_into_sum, sparse_product_last, sparse_product_first,
     lookup_of_product, lookup_of_sum, lookup_of_dense, gather_of_scattered, gather_of_product,
