@@ -469,15 +469,29 @@ def read_in_any_order(node: Apply, graph: Any) -> Any:
     """
     if not node.op.canonical or not node.inputs[0].type.is_compressed:
         return None
-    arrays = node.outputs[:3]
+    if not _take_any_order(node.outputs[:3], graph):
+        return None
+    return Components(canonical=False)(node.inputs[0])
+
+
+def _take_any_order(arrays: Any, graph: FunctionGraph) -> bool:
+    """Tell whether all that reads the arrays of a matrix takes the entries in any order."""
     for k, array in enumerate(arrays):
         for reader, place in graph.clients.get(array, {}):
-            first = ANY_ORDER.get(type(reader.op)) if isinstance(reader, Apply) else None
-            if first is None or place != first + k:
-                return None
-            if any(reader.inputs[first + j] is not x for j, x in enumerate(arrays)):
-                return None
-    return Components(canonical=False)(node.inputs[0])
+            first = place - k
+            if not isinstance(reader, Apply) or first < 0:
+                return False
+            given = reader.inputs[first : first + 3]
+            if len(given) < 3 or any(x is not y for x, y in zip(given, arrays, strict=True)):
+                return False
+            if isinstance(reader.op, GraphOp):
+                inside = reader.op.graph
+                body = FunctionGraph(inside.inputs, inside.outputs)
+                if not _take_any_order(body.inputs[first : first + 3], body):
+                    return False
+            elif ANY_ORDER.get(type(reader.op)) != first:
+                return False
+    return True
 
 
 _LOWER = (

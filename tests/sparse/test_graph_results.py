@@ -185,3 +185,21 @@ def test_results_that_nothing_reads_are_not_computed() -> None:
     assert not any(isinstance(node.op, OpFromGraph) for node in f.maker.fgraph.toposort())
     value = value_of("csr", 4)
     np.testing.assert_array_equal(f(value, np.ones((6, 6))), value.indices)
+
+
+@pytest.mark.parametrize("products", [True, False])
+def test_patterns_are_checked_where_graphs_need_it(products: bool) -> None:
+    a, x = matrix(), T.dmatrix("x")
+    inner = OpFromGraph([a, x], [sparse.structured_dot(a, x)])
+    op = OpFromGraph([a, x], [inner(a, x) if products else sparse.sp_sum(a, 1)[:, None] + x])
+    f = symcomp.function([a, x], [op(a, x), sparse.dot(a, x)])
+    value, dense = value_of("csr", 5), np.random.default_rng(1).normal(size=(6, 6))
+    twisted = value.copy()
+    twisted.indices[:2], twisted.data[:2] = value.indices[1::-1], value.data[1::-1]
+    twisted.has_sorted_indices = twisted.has_canonical_format = False
+    wanted = value @ dense if products else value.sum(axis=1)[:, None] + dense
+    for argument in (value, twisted, value, twisted):
+        found = f(argument, dense)
+        np.testing.assert_allclose(found[0], wanted)
+        np.testing.assert_allclose(found[1], value @ dense)
+    assert ("check pattern" in f.plan()) != products
