@@ -15,6 +15,7 @@ from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.spans import span
+from symcomp.core.storage import is_widened
 from symcomp.core.tensor import TensorType
 from symcomp.cvm import machine
 from symcomp.cvm.machine import Lowered, ufunc_kernel
@@ -121,7 +122,7 @@ def formula_of(node: Apply | None, formulas: Formulas = FORMULAS) -> Formula | N
         return None
     if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
         return None
-    if node.inputs[0].ndim > MOST_AXES:
+    if node.inputs[0].ndim > MOST_AXES or is_widened(node):
         return None
     found: Formula | None = formulas[type(node.op)](node)
     return found
@@ -166,7 +167,9 @@ def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[in
         ufunc = op.scalar.function
         node: Any = step.node
         dtypes = [v.dtype for v in (*node.inputs, *node.outputs)]
-        if isinstance(ufunc, np.ufunc) and not op.inplace and node.inputs[0].ndim <= MOST_AXES:
+        if op.inplace or node.inputs[0].ndim > MOST_AXES or is_widened(node):
+            continue
+        if isinstance(ufunc, np.ufunc):
             kernel = ufunc_kernel(ufunc, dtypes, node.inputs[0].ndim)
             if kernel is not None and ufunc is getattr(special, ufunc.__name__, None):
                 found[position] = _ufunc_call(step, *kernel)

@@ -12,6 +12,7 @@ from symcomp.codegen.compiler.early import Code
 from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.core.record import replace
+from symcomp.core.storage import is_widened
 from symcomp.cvm import machine as native
 from symcomp.cvm.blas_threads import threads_of_products
 from symcomp.cvm.decompositions import ROUTINES, decomposition
@@ -140,7 +141,7 @@ def _lowered(step: Instruction, lowerings: Lowerings) -> Lowered | None:
     if step.opcode is Opcode.COPY:
         return native.copied(step, False)
     lowering = lowerings.get(type(step.node.op)) if step.node is not None else None
-    found = lowering(step) if lowering is not None and _is_small(step) else None
+    found = lowering(step) if lowering is not None and _is_native(step) else None
     return found if found is not None else native.python_call(step)
 
 
@@ -166,10 +167,12 @@ def _fails_by_lengths_alone(node: Apply) -> bool:
     )
 
 
-def _is_small(step: Instruction) -> bool:
-    """Tell whether no array has more axes than the machine takes."""
+def _is_native(step: Instruction) -> bool:
+    """Tell whether no array has more axes than the machine takes, or is computed in another dtype.
+    """
     node: Any = step.node
-    return all(getattr(v, "ndim", 0) <= MOST_AXES for v in (*node.inputs, *node.outputs))
+    few = all(getattr(v, "ndim", 0) <= MOST_AXES for v in (*node.inputs, *node.outputs))
+    return few and not is_widened(node)
 
 
 # -- views and identities

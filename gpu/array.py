@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.dtype import ALL
+from symcomp.core.dtype import NATIVE, STORAGE
 from symcomp.core.dtype import canonical as canonical_dtype
 from symcomp.cvm.machine import DeviceArrayBase
 from symcomp.gpu.dlpack import Borrowed, capsule_of, device_name, dtype_of, layout_of, taken_over
@@ -16,8 +16,8 @@ from symcomp.gpu.driver.devices import canonical, driver_of, is_emulator
 from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.gpu.planner import contiguous_strides
 
-# The dtypes of tensors, in the byte order of the machine.
-_NATIVE = frozenset(map(np.dtype, ALL))
+# NumPy's dtypes of tensors, in the byte order of the machine.
+_NATIVE = frozenset(map(np.dtype, NATIVE))
 
 
 class DeviceArray(DeviceArrayBase):
@@ -160,6 +160,10 @@ class DeviceArray(DeviceArrayBase):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if is_emulator(self.device):
             raise AttributeError("the memory of the emulator is none of a card's")
+        if self.dtype.name in STORAGE:
+            raise AttributeError(
+                f"__cuda_array_interface__ has no {self.dtype}; __dlpack__ and from_dlpack have"
+            )
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
@@ -289,7 +293,7 @@ def to_device(value: Any, device: str) -> DeviceArray:
         value = value.get()
     array = np.asarray(value)
     if array.dtype not in _NATIVE:
-        array = array.astype(canonical_dtype(array.dtype))
+        array = array.astype(canonical_dtype(array.dtype), copy=False)
     memory = driver.allocate(array.nbytes, f"an array of shape {array.shape}")
     if array.nbytes:
         driver.to_device(memory, 0, np.ascontiguousarray(array))

@@ -21,6 +21,8 @@ from symcomp.gpu.planner import contiguous_strides
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _KINDS = {code: kind for kind, code in _CODES.items()}
+# DLPack's code and number of bits of dtypes that NumPy lacks.
+_STORAGE_CODES = {"bfloat16": (4, 16)}
 VERSION = (1, 0)
 # The stream for which nothing is to be waited for.
 NO_WAIT = -1
@@ -89,8 +91,12 @@ def dtype_of(code: int, bits: int, lanes: int) -> np.dtype:
     Raises
     ------
     DTypeError
-        If there is none: bfloat16, vectors, numbers of 4 bits.
+        If there is none: vectors, numbers of 4 bits.
     """
+    if lanes == 1:
+        for storage, known in _STORAGE_CODES.items():
+            if (code, bits) == known:
+                return dtypes.numpy_dtype(storage)
     name = f"{_KINDS.get(code)}{bits // 8}"
     if lanes == 1 and bits % 8 == 0 and code in _KINDS:
         try:
@@ -135,10 +141,8 @@ def _capsule(
     owner: Any, address: int, device: tuple[int, int], array: Any, versioned: bool, copied: bool
 ) -> Any:
     size = array.dtype.itemsize
-    if array.dtype.kind not in _CODES:
-        raise BufferError(f"__dlpack__: DLPack has no dtype {array.dtype}")
+    code = _STORAGE_CODES.get(array.dtype.name) or (_CODES[array.dtype.kind], 8 * size)
     strides = tuple(s // size for s in array.strides)
-    code = _CODES[array.dtype.kind], 8 * size
     return to_dlpack(
         owner, address, device, code, array.shape, strides, versioned, not copied, copied
     )

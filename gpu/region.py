@@ -13,6 +13,7 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
+from symcomp.core.storage import bound
 from symcomp.core.walk import toposort
 from symcomp.cvm.machine import DeviceMemory, DeviceRegion, RegionPlan, is_aligned
 from symcomp.errors import DTypeError, ShapeError
@@ -214,7 +215,7 @@ def plan_node(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[A
         For each input an Operand, or a host array whose value is known from the layouts.
     """
     if not makes_arrays(node) and not any(isinstance(x, Operand) for x in given):
-        found = node.op.bind(node)(*given)
+        found = bound(node)(*given)
         return found if node.op.multiple_outputs else [found]
     lowering = lowering_of(node)
     assert lowering is not None, f"{node.op} has no lowering for devices"

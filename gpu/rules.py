@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.dtype import is_discrete
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import toposort
@@ -373,7 +372,7 @@ def _computes_floats(node: Apply) -> bool:
         dtypes += [step.dtype for step in op.formula.steps]
     if isinstance(op, ArgReduce | Argsort | ArgTopK | SearchSorted):
         dtypes += [x.dtype for x in node.inputs]
-    return any(np.dtype(dtype).kind in "fc" for dtype in dtypes)
+    return not all(map(is_discrete, dtypes))
 
 
 def _only_moves(node: Apply) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from symcomp.core.dtype import canonical as canonical_dtype
+from symcomp.core.dtype import numpy_dtype
 from symcomp.core.node import Constant, Type, Variable
 from symcomp.core.record import record
 from symcomp.core.tensor import StaticShape, TensorType, static_shape
@@ -107,7 +108,7 @@ class DeviceType(TypeOnDevice):
     @property
     def native_values(self) -> DeviceValues:
         """A description of the values for C."""
-        return DeviceValues(self.device, np.dtype(self.dtype), self.shape)
+        return DeviceValues(self.device, numpy_dtype(self.dtype), self.shape)
 
     def moved(self, target: str) -> Type:
         """Return the type of the same arrays on another device, or on the host, ``"cpu"``."""
@@ -135,7 +136,7 @@ class DeviceType(TypeOnDevice):
             value = to_device(value, self.device)
         if not isinstance(value, DeviceArray):
             return to_device(self.on_host.filter(value, strict, allow_downcast), self.device)
-        if value.dtype != np.dtype(self.dtype):
+        if value.dtype != numpy_dtype(self.dtype):
             raise DTypeError(f"expected {self}, got {value!r}")
         fits = len(value.shape) == self.ndim and all(
             n is None or n == m for n, m in zip(self.shape, value.shape, strict=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply, Constant
+from symcomp.core.storage import bound
 from symcomp.core.tensor import TensorType
 from symcomp.errors import SymcompError
 
@@ -27,7 +28,7 @@ def folded(node: Apply) -> list[Constant]:
         return []
     try:
         with np.errstate(all="ignore"):
-            result = node.op.bind(node)(*(x.data for x in node.inputs))
+            result = bound(node)(*(x.data for x in node.inputs))
     except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError):
         return []
     values = result if node.op.multiple_outputs else (result,)

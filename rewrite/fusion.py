@@ -13,8 +13,10 @@ from functools import cache
 from typing import Any
 
 from symcomp.codegen.functions.c_scalars import scalar_text
+from symcomp.core.dtype import is_discrete
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.storage import is_widened
 from symcomp.ops.control.regions import Placement, place
 from symcomp.ops.elementwise.elemwise import Elemwise, ScalarOp
 from symcomp.ops.formulas.blocks import Pattern
@@ -268,13 +270,15 @@ def _is_number(node: Apply) -> bool:
     """Tell whether a node computes with integers alone, such as lengths: these are needed early,
     and on the host.
     """
-    return not any(x.dtype.startswith(("float", "complex")) for x in node.inputs)
+    return all(is_discrete(x.dtype) for x in node.inputs)
 
 
 def loop_of(node: Apply) -> Pattern | None:
     """Return which axes have length 1 in the elements that the node passes over; None if it is no
     such loop.
     """
+    if is_widened(node):
+        return None
     if isinstance(node.op, (Reduce, *AXIS_FUNCTIONS, *AXIS_REDUCTIONS)) and line_axes(node.op):
         if stands_alone(node.op, node.inputs[0].dtype):
             return None

@@ -261,7 +261,7 @@ def _log_determinant_of_one(x: Any, value: Any) -> tuple[Any, Any]:
 def _determinant(x: Any, shapes: Shapes) -> tuple[Any, Any] | None:
     """Return ``log_determinant`` for an ``x`` that is a determinant, else None."""
     inner, views = through_views(x)
-    narrow = argument(inner, "cast") if inner.dtype == "float16" else None
+    narrow = argument(inner, "cast") if inner.dtype in dtypes.NARROW else None
     node = computed_by(inner if narrow is None else narrow, Det)
     if node is None:
         return None

@@ -45,6 +45,7 @@ from symcomp.rewrite.stabilize.rational import RATIONAL_RULES
 from symcomp.rewrite.stabilize.reference_class import REFERENCE_RULES
 from symcomp.rewrite.stabilize.remainders import REMAINDER_RULES
 from symcomp.rewrite.stabilize.sums import SUM_RULES
+from symcomp.rewrite.storage import has_stored, widen
 from symcomp.rewrite.trace import Firing, PhaseReport, Trace
 from symcomp.rewrite.unsafe import UNSAFE
 
@@ -129,6 +130,10 @@ PHASES = (
     Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
     # The phase of loops includes it.
     Phase("settle", "what became possible meanwhile has its one form, too", CANONICALIZE),
+    Phase(
+        "storage", "ops compute in a wider dtype than arrays are stored in", RuleSet([]), FULL,
+        widen, has_stored,
+    ),
     Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
     Phase("labels", "labels are read in passes over rows", READ_BY_LABEL),

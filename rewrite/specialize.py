@@ -61,7 +61,7 @@ small_power = pattern_rule(
 
 def _inverse_is_exact(match: Match) -> bool:
     """Tell whether the inverse of the divisor is a number of the dtype, without being subnormal."""
-    limits, inverse = np.finfo(match.x.dtype), abs(1 / match.number("c"))
+    limits, inverse = dtypes.limits(match.x.dtype), abs(1 / match.number("c"))
     return bool(limits.tiny <= inverse <= limits.max)
 
 
@@ -142,7 +142,7 @@ OF_SCIPY = (
 def function_of_scipy(node: Apply, graph: Any) -> Any:
     """f(integers) -> f(floats);  f(float16) -> cast(f(float32))"""
     out = node.outputs[0].dtype
-    work = "float32" if out == "float16" else out
+    work = dtypes.working(out)
     if all(x.dtype == work for x in node.inputs):
         return None
     return cast(node.op(*(cast(x, work) for x in node.inputs)), out)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from symcomp.core.dtype import working
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, as_tensor_variable, cast_to
 from symcomp.ops.elementwise import scalar_logistic, scalar_math, scalar_trigonometry
@@ -53,8 +54,7 @@ def structured_elemwise(function: Callable[..., Any]) -> Callable[..., Any]:
                 f"structured_elemwise: the function of the entries gave {result} ({result.type}), "
                 "no vector"
             )
-        if result.dtype == "float16":
-            result = cast_to(result, "float32")
+        result = cast_to(result, working(result.dtype))
         check_dtype(result.dtype)
         return with_data(x, result, parts)
 

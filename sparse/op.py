@@ -132,8 +132,7 @@ def as_sparse_or_tensor_variable(x: Any, name: str | None = None) -> Any:
 
 def common_dtype(*names: str) -> str:
     """Return the dtype that results of several sparse or dense operands have."""
-    found = dtypes.upcast(*names)
-    return "float32" if found == "float16" else found
+    return dtypes.working(dtypes.upcast(*names))
 
 
 # -- lengths

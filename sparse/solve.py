@@ -245,8 +245,7 @@ def _system(name: str, A: Any, b: Any) -> tuple[Any, Any, bool]:
         raise ShapeError(f"{name}: b is {b} ({b.type}); a vector or a matrix is needed")
     if n is not None and b.type.shape[0] not in (None, n):
         raise ShapeError(f"{name}: A ({A.type}) has {n} rows, b ({b.type}) {b.type.shape[0]}")
-    dtype = dtypes.to_float(dtypes.upcast(A.dtype, b.dtype))
-    dtype = "float32" if dtype == "float16" else dtype
+    dtype = dtypes.working(dtypes.to_float(dtypes.upcast(A.dtype, b.dtype)))
     parts = parts_of(A)
     data = cast_to(parts.data, dtype)
     return parts._replace(data=data), cast_to(b, dtype), A.type.format == "csr"

@@ -56,7 +56,7 @@ class SparseType(Type):
     ----------
     format : {"csr", "csc", "bsr", "coo"}
     dtype : str or numpy.dtype
-        Any dtype of tensors but float16.
+        Any dtype of tensors but float16 and bfloat16.
     shape : sequence of int or None
         The two lengths, None where one is unknown.
     index_dtype : {"int32", "int64"}

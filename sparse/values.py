@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from symcomp.core.dtype import NARROW
 from symcomp.errors import DTypeError, ShapeError, SparsePatternError
 from symcomp.lazy import lazy_module
 
@@ -23,8 +24,8 @@ FORMATS = ("csr", "csc", "bsr", "coo")
 COMPRESSED = ("csr", "csc")
 INDEX_DTYPES = ("int32", "int64")
 CONTAINERS = ("matrix", "array")
-# SciPy has no sparse matrices of float16.
-UNSUPPORTED = ("float16",)
+# SciPy has no sparse matrices of float16 and bfloat16.
+UNSUPPORTED = tuple(NARROW)
 
 
 class SparseArrays(NamedTuple):

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.dtype import kind
 from symcomp.core.node import Apply
 from symcomp.core.sparse_values import numbers_of
+from symcomp.core.storage import bound, is_widened
 from symcomp.core.tensor import TensorType, describe_value
 from symcomp.errors import SymcompError
 from symcomp.ops.control.python_op import PythonOp
@@ -70,7 +72,7 @@ class Binder:
 
     def __call__(self, node: Apply) -> Callable[..., Any]:
         """From the values of the inputs to the value or values of the outputs."""
-        compute = self._nested.get(node) or node.op.bind(node)
+        compute = self._nested.get(node) or bound(node)
         if self._around is not None:
             compute = self._around(node, compute)
         if not is_users(node.op):
@@ -93,8 +95,9 @@ class Binder:
         return self.planning_of(node).into(node)
 
     def planning_of(self, node: Apply) -> Planning:
-        """Return the facts about nodes of this op; none about users' ops."""
-        found = None if is_users(node.op) else entry_of(node.op, self._planning)
+        """Return the facts about nodes of this op; none about users' ops, and widened nodes."""
+        own = not is_users(node.op) and not is_widened(node)
+        found = entry_of(node.op, self._planning) if own else None
         return UNPLANNED if found is None else found
 
 
@@ -119,7 +122,7 @@ UNCHECKED = Binder()
 def has_nan(value: Any) -> bool:
     """True if ``value`` is a floating array, or sparse matrix, with a NaN in it."""
     numbers = numbers_of(value)
-    return numbers is not None and numbers.dtype.kind in "fc" and bool(np.isnan(numbers).any())
+    return numbers is not None and kind(numbers.dtype) in "fc" and bool(np.isnan(numbers).any())
 
 
 def _check_types(node: Apply, values: Any) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
+from symcomp.core.storage import bound
 
 Entry = TypeVar("Entry")
 
@@ -60,7 +61,7 @@ class Planning:
         shapes = [getattr(x.type, "shape", None) for x in node.inputs]
         axes = [s if s is None else [(i, a) for a in range(len(s))] for i, s in enumerate(shapes)]
         pairs = self.equal_lengths(node, axes)
-        return self.check(node) if pairs is None else _comparing(pairs, node.op.bind(node))
+        return self.check(node) if pairs is None else _comparing(pairs, bound(node))
 
 
 def _comparing(

@@ -9,6 +9,7 @@ import numpy as np
 
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.record import record
+from symcomp.core.storage import bound
 from symcomp.core.values import describe_contents
 from symcomp.core.walk import toposort
 from symcomp.ops.formulas.fused import Fused
@@ -38,7 +39,7 @@ def recompute(node: Apply, values: Sequence[Any], through: Callable[[Any], Any])
     values = [through(x) for x in values]
     if not isinstance(node.op, Fused):
         with np.errstate(all="ignore"):
-            result = node.op.bind(node)(*values)
+            result = bound(node)(*values)
         return [through(z) for z in (result if node.op.multiple_outputs else [result])]
     ((inputs, outputs),) = node.op.inner_graphs_of(node)
     store: dict[Variable, Any] = dict(zip(inputs, values, strict=True))
@@ -57,7 +58,7 @@ def _steps(
         given = tuple(x.data if isinstance(x, Constant) else store[x] for x in inner.inputs)
         try:
             with np.errstate(all="ignore"):
-                result = inner.op.bind(inner)(*given)
+                result = bound(inner)(*given)
         except Exception as problem:
             problem.add_note(f"{inner} raised")
             raise

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#define INLINE static inline
+#include "../../symcomp/codegen/functions/bfloat16.h"
 #include "../../symcomp/codegen/loops/scatter.h"
 #include "../../symcomp/codegen/loops/transpose_blocks.h"
 
@@ -26,10 +28,12 @@ typedef void move_function(int64_t n, char *to, int64_t to_step, const char *fro
                            int64_t from_step, const int64_t *table);
 
 #define SET(x, y) (x) = (y)
+#define ADD_BFLOAT(x, y) (x) = bits_of_bfloat(bfloat_of(bfloat_of_bits(x) + bfloat_of_bits(y)))
 
 /* The same for n elements that lie side by side in both arrays. */
 #define ALL_SET(T) memcpy(to, from, (size_t)(n * size))
 #define ALL_ADD(T) ALL_BY(T, ADD)
+#define ALL_ADD_BFLOAT(T) ALL_BY(T, ADD_BFLOAT)
 #define ALL_OR(T) ALL_BY(T, OR)
 #define ALL_BY(T, APPLY)                                                                           \
     T *restrict z = (T *)to;                                                                       \
@@ -42,6 +46,7 @@ typedef void move_function(int64_t n, char *to, int64_t to_step, const char *fro
 #define MOVED_FROM(T, i) (*(const T *)(from + (i) * from_step))
 #define AT_ADD(T) ADD_AT_PLACES(T, MOVED_TO, MOVED_FROM)
 #define AT_SET(T) AT_BY(T, SET)
+#define AT_ADD_BFLOAT(T) AT_BY(T, ADD_BFLOAT)
 #define AT_OR(T) AT_BY(T, OR)
 #define AT_BY(T, APPLY)                                                                            \
     for (int64_t i = 0; i < n; i++)                                                                \
@@ -81,6 +86,7 @@ MOVE(add_f2, half, ADD)
 #else
 #define add_f2 0
 #endif
+MOVE(add_bfloat, uint16_t, ADD_BFLOAT)
 MOVE(add_f4, float, ADD)
 MOVE(add_f8, double, ADD)
 MOVE(add_c8, float _Complex, ADD)
@@ -127,7 +133,7 @@ static inline move_function *function_that_takes(int64_t size)
          : size == 16 ? take_16 : 0;
 }
 
-/* For the kind of a dtype, as NumPy names it, and its size; 0 if there is none. */
+/* For the kind of a dtype, as NumPy names it, 'B' for bfloat16, and its size; 0 if there is none. */
 static inline move_function *function_that_adds(char kind, int64_t size)
 {
     switch (kind) {
@@ -135,6 +141,7 @@ static inline move_function *function_that_adds(char kind, int64_t size)
     case 'i':
     case 'u': return size == 1 ? add_1 : size == 2 ? add_2 : size == 4 ? add_4 : add_8;
     case 'f': return size == 2 ? add_f2 : size == 4 ? add_f4 : size == 8 ? add_f8 : 0;
+    case 'B': return add_bfloat;
     case 'c': return size == 8 ? add_c8 : size == 16 ? add_c16 : 0;
     default: return 0;
     }

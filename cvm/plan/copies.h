@@ -18,7 +18,17 @@ static int run_copy(const void *params, Frame *frame)
     return DONE;
 }
 
-/* NumPy's letter for the kind of a dtype; 0 for one that tensors do not have. */
+/* Whether a dtype that is not NumPy's is bfloat16. */
+static int is_bfloat16(int type)
+{
+    PyArray_Descr *dtype = PyTypeNum_ISUSERDEF(type) ? PyArray_DescrFromType(type) : NULL;
+    const char *name = dtype == NULL ? "" : dtype->typeobj->tp_name, *dot = strrchr(name, '.');
+    const int found = strcmp(dot == NULL ? name : dot + 1, "bfloat16") == 0;
+    Py_XDECREF(dtype);
+    return found;
+}
+
+/* NumPy's letter for the kind of a dtype, 'B' for bfloat16; 0 for one that tensors do not have. */
 static char kind_of_type(int type)
 {
     if (PyTypeNum_ISBOOL(type))
@@ -29,6 +39,8 @@ static char kind_of_type(int type)
         return 'i';
     if (PyTypeNum_ISFLOAT(type))
         return 'f';
+    if (is_bfloat16(type))
+        return 'B';
     return PyTypeNum_ISCOMPLEX(type) ? 'c' : 0;
 }
 

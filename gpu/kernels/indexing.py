@@ -14,7 +14,13 @@ from functools import cache
 import numpy as np
 
 from symcomp.codegen.cuda.text import ADDED, CudaKernel, named
-from symcomp.codegen.functions.c_scalars import C_TYPES
+from symcomp.codegen.functions.c_scalars import (
+    C_TYPES,
+    ROUNDED,
+    STORED,
+    read_element,
+    stored_element,
+)
 from symcomp.core.record import record
 from symcomp.gpu.kernels.sorting import plan_sort
 from symcomp.gpu.layouts import collapse, pack_width
@@ -327,8 +333,7 @@ def scatter_kernel(dtype: str, replaces: bool, rank: int, moved: int) -> CudaKer
     moved : int
         The number of their other axes.
     """
-    stored = "_Float16" if dtype == "float16" else C_TYPES[dtype]
-    work = C_TYPES[dtype]
+    stored, work = STORED[dtype], C_TYPES[dtype]
     numbers = ["n", "count", "columns", *(f"m{x}" for x in range(1, rank))]
     numbers += [f"c{x}" for x in range(1, moved)]
     lines = [
@@ -347,11 +352,11 @@ def scatter_kernel(dtype: str, replaces: bool, rank: int, moved: int) -> CudaKer
     add = f"total = ({work})(total + y);"
     if dtype == "bool":
         add = "total = (uint8_t)(total | y);"
-    if dtype == "float16":
-        add = "total = half_of(total + y);"
+    if dtype in ROUNDED:
+        add = f"total = {ROUNDED[dtype]}(total + y);"
     lines += [
         f"{stored} *const z = ({stored} *)(data[0] + place + to);",
-        f"{work} total = ({work})*z;",
+        f"{work} total = {read_element('*z', dtype)};",
         "for (int64_t e = s; e < count && keys[order[e]] == place; e++) {",
         "    int64_t number = order[e], at = from;",
         *(
@@ -359,10 +364,10 @@ def scatter_kernel(dtype: str, replaces: bool, rank: int, moved: int) -> CudaKer
             + (f" number /= m{x};" if x else "")
             for x in range(rank - 1, -1, -1)
         ),
-        f"    const {work} y = ({work})*(const {stored} *)(data[1] + at);",
+        f"    const {work} y = {read_element(f'*(const {stored} *)(data[1] + at)', dtype)};",
         f"    {'total = y;' if replaces else add}",
         "}",
-        f"*z = ({stored})total;",
+        f"*z = {stored_element('total', dtype)};",
     ]
     return _kernel(numbers, 4, rank + moved, lines, ticket=False)
 

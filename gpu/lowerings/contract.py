@@ -11,6 +11,7 @@ from typing import Any
 from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.core.node import Apply
 from symcomp.core.record import record
+from symcomp.core.storage import is_widened
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import driver_of
@@ -69,7 +70,9 @@ def lowering_of(node: Apply) -> DeviceLowering | None:
     """Return how a node is computed on devices; None if it is not."""
     lowering = lowering_for(offered_features(), type(node.op), TARGET)
     tensors = all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs))
-    found: DeviceLowering | None = lowering(node) if lowering is not None and tensors else None
+    if lowering is None or not tensors or is_widened(node):
+        return None
+    found: DeviceLowering | None = lowering(node)
     return found
 
 

@@ -55,7 +55,7 @@ def fold_constants(node: Apply, graph: Any) -> Any:
         return None
     (_, c), (x, b) = found, inner
     product = b * c
-    tiny = float(np.finfo(x.dtype).tiny)
+    tiny = float(dtypes.limits(x.dtype).tiny)
     if not tiny < abs(product) < 1 / tiny or (abs(b) > 1 and abs(c) < 1):
         return None
     return call("mul", x, product)

@@ -32,7 +32,7 @@ fractions = lazy_module("fractions")
 # Higher powers of numbers between 1 / sqrt(n) and 2, for n elements, may leave the range.
 HIGHEST_POWER = 64
 # Scales are powers of two up to these, and their inverses.
-LARGEST_EXPONENT = {"float64": 1021, "float32": 125, "float16": 13}
+LARGEST_EXPONENT = {"float64": 1021, "float32": 125, "bfloat16": 125, "float16": 13}
 
 
 @rule("pow", "sqrt", why="powers leave the range long before the root of their sum")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.dtype import limits
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.scalar_error import bell_over_erfc, normal_hazard
 from symcomp.ops.elementwise.scalar_logic import switch
@@ -306,7 +307,7 @@ def normal_distribution(node: Apply, graph: Any) -> Any:
     p = as_product(node.outputs[0])
     for factor, y in (*p.found(1, "erfc"), *p.found(-1, "erfc")):
         q = as_product(y)
-        eps = float(np.finfo(y.dtype).eps)
+        eps = float(limits(y.dtype).eps)
         if math.isclose(abs(q.coefficient), math.sqrt(0.5), rel_tol=2 * eps) and q.factors:
             x = product_of(Product(-math.copysign(1, q.coefficient), q.factors))
             rest, e = p.without(factor), p.factors[factor]

@@ -7,8 +7,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.elementwise.series_remainder import (
@@ -129,7 +127,7 @@ def _minus(s: Sum, c: float, exponent: int, y: Any) -> Sum | None:
 def _dropped(s: Sum, terms: dict[Any, float]) -> Sum | None:
     """Return the sum without these terms; None if it does not have them."""
     for t, c in terms.items():
-        near = 2.0 * float(np.finfo(t.dtype).eps)
+        near = 2.0 * float(dtypes.limits(t.dtype).eps)
         if not math.isclose(s.terms.get(t, 0.0), c, rel_tol=near):
             return None
     return Sum(s.constant, {t: c for t, c in s.terms.items() if t not in terms})

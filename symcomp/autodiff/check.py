@@ -19,13 +19,17 @@ from symcomp.ops.convert import cast_to
 Compile = Callable[[Sequence[Variable], Sequence[Variable]], Callable[[Sequence[Any]], list[Any]]]
 
 # Step and tolerance for central differences: the step is about the cube root of the rounding unit.
-STEPS = {"float64": 6e-6, "complex128": 6e-6, "float32": 5e-3, "complex64": 5e-3, "float16": 0.1}
+STEPS = {
+    "float64": 6e-6, "complex128": 6e-6, "float32": 5e-3, "complex64": 5e-3, "float16": 0.1,
+    "bfloat16": 0.1,
+}  # fmt: skip
 TOLERANCES = {
     "float64": 1e-5,
     "complex128": 1e-5,
     "float32": 2e-2,
     "complex64": 2e-2,
     "float16": 0.2,
+    "bfloat16": 0.2,
 }
 
 

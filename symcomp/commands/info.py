@@ -64,7 +64,7 @@ def text() -> str:
 
 
 def versions() -> Iterator[tuple[str, str]]:
-    """Yield the versions of symcomp and of the libraries it needs."""
+    """Yield the versions of symcomp and of the libraries it needs, or may use."""
     try:
         yield "symcomp", version("symcomp")
     except PackageNotFoundError:
@@ -73,6 +73,7 @@ def versions() -> Iterator[tuple[str, str]]:
     yield "Python", f"{platform.python_version()} ({implementation}), {sys.executable}"
     yield "NumPy", np.__version__
     yield "SciPy", scipy.__version__
+    yield "ml_dtypes", _version_of("ml_dtypes", "bfloat16")
     yield "system", platform.platform()
 
 
@@ -130,14 +131,14 @@ def devices() -> Iterator[tuple[str, str]]:
     yield "NVRTC", "none (pip install symcomp[cuda])" if nvrtc is None else nvrtc.path
     yield "nvcc", "none" if nvcc is None else f"{nvcc.version}, {nvcc.path}"
     yield from found_and_missing()
-    yield "PyCUDA", _version_of("pycuda")
+    yield "PyCUDA", _version_of("pycuda", "cuda")
 
 
-def _version_of(name: str) -> str:
+def _version_of(name: str, extra: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "not installed (pip install symcomp[cuda])"
+        return f"not installed (pip install symcomp[{extra}])"
 
 
 def cache() -> Iterator[tuple[str, str]]:

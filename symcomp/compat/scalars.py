@@ -52,7 +52,7 @@ def as_scalar(x: Any, name: str | None = None) -> Any:
     return found
 
 
-TYPES = {dtype: scalar_type(dtype) for dtype in dtypes.ALL}
+TYPES = {dtype: scalar_type(dtype) for dtype in dtypes.NATIVE}
 OF_KIND = {
     name: tuple(TYPES[d] for d in found)
     for name, found in {
@@ -63,7 +63,7 @@ OF_KIND = {
         "uint_types": dtypes.UNSIGNED,
         "integer_types": (*dtypes.INTEGERS, *dtypes.UNSIGNED),
         "discrete_types": dtypes.DISCRETE,
-        "all_types": dtypes.ALL,
+        "all_types": dtypes.NATIVE,
     }.items()
 }
 
@@ -338,7 +338,7 @@ SCALARS: dict[str, Any] = {
     "ScalarOp": OwnScalarOp,
     "UnaryScalarOp": UnaryScalarOp,
     "upcast": dtypes.upcast,
-    **{f"convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.ALL},
+    **{f"convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.NATIVE},
 }
 #: ``theano.tensor.nnet.sigm``: its elementwise functions.
 SIGMOIDS: dict[str, Any] = {

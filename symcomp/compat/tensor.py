@@ -364,7 +364,7 @@ ONLY_THEANOS = {
 
 # -- other objects in Theano's modules
 
-CASTS = {f"_convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.ALL}
+CASTS = {f"_convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.NATIVE}
 
 #: Types of 0-d tensors, by the kind of their dtypes.
 TYPES_OF_SCALARS = {
@@ -372,7 +372,7 @@ TYPES_OF_SCALARS = {
     for kind, prefixes in (("complex", "cz"), ("float", "fd"), ("int", "bwil"))
 }
 DTYPES = {
-    "all_dtypes": list(dtypes.ALL),
+    "all_dtypes": list(dtypes.NATIVE),
     "complex_dtypes": list(dtypes.COMPLEXES),
     "continuous_dtypes": list(dtypes.CONTINUOUS),
     "discrete_dtypes": list(dtypes.DISCRETE),

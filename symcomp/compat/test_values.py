@@ -16,6 +16,7 @@ from typing import Any
 from symcomp.compat.config import config
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.storage import bound
 from symcomp.core.walk import toposort
 from symcomp.ops.convert import as_tensor_variable
 
@@ -118,7 +119,7 @@ def _compute(node: Apply, values: dict[Variable, Any]) -> None:
     for overwritten in node.op.destroy_map.values():
         for i in overwritten:
             inputs[i] = node.inputs[i].type.copy_value(inputs[i])
-    results = node.op.bind(node)(*inputs)
+    results = bound(node)(*inputs)
     if not node.op.multiple_outputs:
         results = (results,)
     values.update(zip(node.outputs, results, strict=True))

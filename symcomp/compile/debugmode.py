@@ -16,9 +16,11 @@ from symcomp.compile.rewritecheck import (
 )
 from symcomp.compile.rounding import Perturb, disagreement
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.dtype import kind
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply
 from symcomp.core.sparse_values import numbers_of
+from symcomp.core.storage import bound
 from symcomp.core.tensor import TensorType
 from symcomp.core.values import describe_contents
 from symcomp.cvm.executable import compile_graph
@@ -128,7 +130,7 @@ class Debugger(Inspector):
     def _check_reference(self, node: Apply, kept: Sequence[Any], results: Sequence[Any]) -> None:
         """Compare with NumPy."""
         with np.errstate(all="ignore"):
-            result = node.op.bind(node)(*_twins(node, kept[: len(node.inputs)]))
+            result = bound(node)(*_twins(node, kept[: len(node.inputs)]))
         expected = result if node.op.multiple_outputs else [result]
         for k, (wanted, value) in enumerate(zip(expected, results, strict=True)):
             wrong = disagreement(wanted, value, _again(node, kept, k))
@@ -230,7 +232,7 @@ def _pairs(node: Apply, values: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 def _not_finite(value: Any) -> bool:
     """Tell whether a value contains NaN or infinity."""
     numbers = numbers_of(value)
-    floating = numbers is not None and numbers.dtype.kind in "fc"
+    floating = numbers is not None and kind(numbers.dtype) in "fc"
     return floating and not np.isfinite(numbers).all()
 
 

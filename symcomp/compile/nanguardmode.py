@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.compile.mode import Mode
+from symcomp.core.dtype import kind
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Variable
 from symcomp.core.sparse_values import numbers_of
@@ -74,7 +75,7 @@ class NanGuard(Inspector):
     def _found(self, value: Any) -> list[tuple[str, int]]:
         """Return the kinds of bad elements of a value, and how many there are of each."""
         numbers = numbers_of(value)
-        if numbers is None or numbers.dtype.kind not in "fc":
+        if numbers is None or kind(numbers.dtype) not in "fc":
             return []
         counts = [(word, int(np.count_nonzero(test(numbers)))) for word, test in self._tests]
         return [(word, n) for word, n in counts if n]

@@ -12,6 +12,7 @@ from symcomp.compile.rounding import Perturb, disagreement
 from symcomp.core.graph import FunctionGraph, Replacement
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.source import Source
+from symcomp.core.storage import bound
 from symcomp.core.walk import rebuild, toposort
 from symcomp.errors import SymcompError
 from symcomp.scan.rows import LastRows
@@ -154,7 +155,7 @@ def _final(old: Variable, replaced: dict[Variable, Variable], known: Any) -> Var
 
 
 def _bound(nodes: Sequence[Apply]) -> Plan:
-    return [(node, node.op.bind(node)) for node in nodes]
+    return [(node, bound(node)) for node in nodes]
 
 
 def _value(root: Variable, plan: Plan, store: Store, perturb: Perturb | None) -> Any:

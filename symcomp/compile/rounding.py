@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core import dtype as dtypes
 from symcomp.core.sparse_values import (
     describe_sparse_value,
     is_sparse_value,
@@ -23,7 +24,7 @@ from symcomp.core.sparse_values import (
 )
 
 # Relative differences accepted without measuring.
-TOLERANCE = {"float16": 4e-3, "float32": 1e-5, "complex64": 1e-5}
+TOLERANCE = {"bfloat16": 4e-2, "float16": 4e-3, "float32": 1e-5, "complex64": 1e-5}
 OTHERWISE = 1e-10
 # How often the noise is measured, and the largest accepted multiple of it.
 TRIALS, MARGIN = 6, 20.0
@@ -38,9 +39,9 @@ def perturbation(seed: int) -> Perturb:
 
     def perturb(value: Any) -> Any:
         numbers = numbers_of(value)
-        if numbers is None or numbers.dtype.kind not in "fc":
+        if numbers is None or dtypes.kind(numbers.dtype) not in "fc":
             return value
-        shift = rng.uniform(-1.0, 1.0, numbers.shape) * np.finfo(numbers.dtype).eps
+        shift = rng.uniform(-1.0, 1.0, numbers.shape) * dtypes.limits(numbers.dtype).eps
         return with_numbers(value, np.asarray(numbers * (1 + shift), numbers.dtype))
 
     return perturb
@@ -99,11 +100,12 @@ def _different_places(expected: Any, found: Any) -> str:
 
 def _differs(expected: Any, found: Any, removes_overflow: bool) -> Any:
     """Tell where the two differ by more than the tolerance."""
-    if expected.dtype.kind not in "fc":
+    if dtypes.kind(expected.dtype) not in "fc":
         return expected != found
     rtol = TOLERANCE.get(expected.dtype.name, OTHERWISE)
     with np.errstate(all="ignore"):
-        close = np.abs(found - expected) <= rtol * np.abs(expected) + np.finfo(found.dtype).tiny
+        tiny = dtypes.limits(found.dtype).tiny
+        close = np.abs(found - expected) <= rtol * np.abs(expected) + tiny
     close |= (found == expected) | (np.isnan(found) & np.isnan(expected))
     if removes_overflow:
         close |= ~np.isfinite(expected) & ~np.isnan(found)
@@ -112,7 +114,7 @@ def _differs(expected: Any, found: Any, removes_overflow: bool) -> Any:
 
 def _gap(a: Any, b: Any) -> Any:
     """Return the distance of two arrays; 0 where both are the same infinity or NaN."""
-    if a.dtype.kind not in "fc":
+    if dtypes.kind(a.dtype) not in "fc":
         return np.where(a == b, 0.0, np.inf)
     gap = np.abs(a - b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))

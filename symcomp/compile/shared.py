@@ -154,7 +154,7 @@ class GenericSharedVariable(SharedVariable):
 
 
 # Dtypes of shared variables that live on ``config.device`` by default.
-_ON_DEVICES = ("float16", "float32", "float64")
+_ON_DEVICES = (*dtypes.FLOATS, *dtypes.STORAGE)
 devices = lazy_module("symcomp.gpu.type")
 
 Constructor = Callable[..., SharedVariable]

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.storage import bound
 from symcomp.core.walk import graph_inputs, toposort
 from symcomp.errors import MissingInputError
 
 
 def _bound(position: int, node: Apply) -> Callable[..., Any]:
-    compute: Callable[..., Any] = node.op.bind(node)
+    compute: Callable[..., Any] = bound(node)
     return compute
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ForwardRef, Literal, NamedTuple, Union, get_a
 
 import numpy as np
 
-from symcomp.core.dtype import ALL
+from symcomp.core.dtype import is_name, kind
 from symcomp.errors import ParameterError
 
 Check = Callable[[Any], bool]
@@ -52,7 +52,7 @@ Rank = Annotated[int, Between(0, MOST_AXES)]
 #: A length, or a number of elements or of steps.
 Natural = Annotated[int, Between(0, 2**63 - 1)]
 #: The name of a dtype that tensors have.
-DtypeName = Annotated[str, Such("that names a dtype", lambda name: name in ALL)]
+DtypeName = Annotated[str, Such("that names a dtype", is_name)]
 
 
 @cache
@@ -157,7 +157,7 @@ def _all_fit(entries: list[Check], value: tuple[Any, ...]) -> bool:
 
 def plain(value: Any) -> Any:
     """Return a number of NumPy's as the Python number that is equal to it, in tuples as well."""
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+    if isinstance(value, np.generic) and kind(value.dtype) in "biuf":
         return value.item()
     return tuple(map(plain, value)) if type(value) is tuple else value
 

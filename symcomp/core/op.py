@@ -27,12 +27,17 @@ class Op:
         Why the op has no derivative rules; empty for an op with ``pullback`` and ``pushforward``.
     view_map, destroy_map : mapping of int to tuple of int
         Output position to the input positions that it may share memory with, or that it overwrites.
+    moves : bool
+        If true, the op only moves elements, looks at lengths or passes values on: ``perform`` takes
+        arrays of any dtype. Other ops of symcomp's never see arrays of bfloat16 (see
+        `core/storage.py`).
     has_effects : bool
         If true, computing the op has side effects (it prints): it is never folded or run early.
     """
 
     multiple_outputs: ClassVar[bool] = False
     no_derivative: ClassVar[str] = ""
+    moves: ClassVar[bool] = False
     has_effects: ClassVar[bool] = False
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}

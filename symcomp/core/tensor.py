@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symcomp.config import config
+from symcomp.core import dtype as dtypes
 from symcomp.core.dtype import canonical, is_discrete
 from symcomp.core.node import Constant, Type, Variable
 from symcomp.core.record import record
@@ -24,6 +25,9 @@ StaticShape = tuple[int | None, ...]
 
 # Constants of more bytes than this are merged only if they are one object.
 LARGE = 1 << 16
+
+# The usual precision of dtypes, where it is less than 1e-8.
+_LOOSE = {"bfloat16": 4e-2, "float16": 5e-3, "float32": 1e-5, "complex64": 1e-5}
 
 _RANK_NAMES = ("scalar", "vector", "matrix")
 
@@ -76,7 +80,7 @@ class TensorType(Type):
     Parameters
     ----------
     dtype : str or numpy.dtype
-        One of the 14 dtypes: bool, (u)int8 to (u)int64, float16/32/64, complex64/128.
+        One of the 15 dtypes: bool, (u)int8 to (u)int64, float16/32/64, bfloat16, complex64/128.
     shape : sequence of int or None, optional
         Length of each axis, None where it is unknown. A sequence of booleans is read as
         ``broadcastable``.
@@ -128,7 +132,7 @@ class TensorType(Type):
     @cached_property
     def numpy_dtype(self) -> np.dtype:
         """The dtype as NumPy's object."""
-        return np.dtype(self.dtype)
+        return dtypes.numpy_dtype(self.dtype)
 
     def clone(
         self, dtype: str | None = None, shape: Any = None, broadcastable: Any = None
@@ -202,7 +206,7 @@ class TensorType(Type):
             raise DTypeError(f"{describe_value(value)} is no array: {problem}") from None
         if array.dtype.name == self.dtype:
             return array.astype(self.numpy_dtype, copy=False)  # convert to native byte order
-        if array.dtype.kind not in "biufc":
+        if not dtypes.is_numeric(array.dtype):
             raise DTypeError(f"{describe_value(value)} is not numeric; {self} expected")
         if allow_downcast or self._is_exact(value, array):
             return array.astype(self.dtype)
@@ -264,8 +268,7 @@ class TensorType(Type):
             return False
         if is_discrete(a.dtype.name):
             return bool(np.array_equal(a, b))
-        loose = {"float16": 5e-3, "float32": 1e-5, "complex64": 1e-5}.get(a.dtype.name, 1e-8)
-        rtol = loose if rtol is None else rtol
+        rtol = _LOOSE.get(a.dtype.name, 1e-8) if rtol is None else rtol
         return np.allclose(a, b, rtol, rtol if atol is None else atol, equal_nan=True)
 
     def may_share_memory(self, a: Any, b: Any) -> bool:

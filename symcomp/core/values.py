@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.dtype import is_numeric, kind
 from symcomp.core.sparse_values import is_sparse_value
 from symcomp.core.tensor import describe_value
 
@@ -23,20 +24,21 @@ def range_of(array: Any) -> str:
     array = np.asarray(array)
     if array.size == 0:
         return "empty"
-    if array.dtype.kind == "b":
+    letter = kind(array.dtype)
+    if letter == "b":
         return f"{int(array.sum())} of {array.size} true"
-    if array.dtype.kind not in "iufc":
+    if letter not in "iufc":
         return f"{array.size} of {array.dtype}"
-    finite = array[np.isfinite(array)] if array.dtype.kind in "fc" else array
-    of = "abs " if array.dtype.kind == "c" else ""
-    size = np.abs(finite) if array.dtype.kind == "c" else finite
+    finite = array[np.isfinite(array)] if letter in "fc" else array
+    of = "abs " if letter == "c" else ""
+    size = np.abs(finite) if letter == "c" else finite
     parts = []
     if size.size:
-        least, most = size.min(), size.max()
-        form = "" if array.dtype.kind in "iu" else ".6g"
+        least, most = size.min().item(), size.max().item()
+        form = "" if letter in "iu" else ".6g"
         same = f"{of}{least:{form}}"
         parts.append(same if least == most else f"{same} to {most:{form}}")
-    if array.dtype.kind in "fc":
+    if letter in "fc":
         nan = int(np.isnan(array).sum())
         infinite = int(np.isinf(array).sum())
         parts += [f"{n} {word}" for n, word in ((nan, "NaN"), (infinite, "inf")) if n]
@@ -45,7 +47,7 @@ def range_of(array: Any) -> str:
 
 def describe_contents(value: Any) -> str:
     """Describe a value as ``describe_value`` does, with the range of an array."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+    if isinstance(value, np.ndarray) and is_numeric(value.dtype):
         layout = "" if value.flags.c_contiguous or value.ndim < 2 else f", strides {value.strides}"
         return f"{describe_value(value)}{layout}: {range_of(value)}"
     if is_sparse_value(value):

@@ -89,7 +89,7 @@ def constant(
         array = np.array(x, copy=True)
     except ValueError as problem:
         raise ShapeError(f"constant: {describe_value(x)} is no array: {problem}") from None
-    if array.dtype.kind not in "biufc" or array.dtype.name not in dtypes.ALL:
+    if not dtypes.is_numeric(array.dtype) or array.dtype.name not in dtypes.ALL:
         raise DTypeError(f"constant: {describe_value(x)} is not numeric (dtype {array.dtype})")
     if dtype is not None:
         array = array.astype(resolve_dtype(dtype))

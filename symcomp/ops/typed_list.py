@@ -267,6 +267,7 @@ def _position(op: Op, x: Any, element: Any, equal: Any) -> int:
 class ListOp(Op):
     """An op on lists; its first input is one."""
 
+    moves = True
     no_derivative = NO_DERIVATIVE
 
     def output_types(self, x: Variable, *others: Variable) -> list[Type]:
@@ -303,6 +304,7 @@ class MakeList(Op):
 
     count: Natural
 
+    moves = True
     no_derivative = NO_DERIVATIVE
 
     def output_types(self, *elements: Variable) -> list[Type]:

@@ -7,7 +7,7 @@ RUNNING = {"bind", "infer_shape", "perform"}
 DIFFERENTIATING = {
     "connection_pattern", "no_derivative", "pullback", "pushforward", "undefined_derivatives",
 }  # fmt: skip
-EFFECTS = {"destroy_map", "has_effects", "view_map"}
+EFFECTS = {"destroy_map", "has_effects", "moves", "view_map"}
 STRUCTURE = {"inner_graphs", "inner_graphs_of", "inner_sources", "multiple_outputs"}
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import ml_dtypes  # noqa: F401 (np.dtype knows bfloat16 then)
 import numpy as np
 import pytest
 
@@ -43,7 +44,7 @@ ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 IS_LONG = bool(os.environ.get("SYMCOMP_ALL_ARCHS"))
 
 ARCHS = ALL if IS_LONG else ("sm_90",)
-DTYPES = ("float16", "float32", "float64") if IS_LONG else ("float32",)
+DTYPES = ("float16", "bfloat16", "float32", "float64") if IS_LONG else ("float32",)
 START = np.array([3, 2, 1], "uint64")
 FRAMES = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
 
@@ -348,7 +349,7 @@ def test_float_kernels_have_no_double_arithmetic(recorder: Recorder) -> None:
     assert not [body[:40] for body in bodies if ".f64" in body]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_aligned_elements_are_read_and_written_by_128_bits(recorder: Recorder, dtype: str) -> None:
     kind = TensorType(dtype, (None, None))
     x, y = kind("x"), kind("y")

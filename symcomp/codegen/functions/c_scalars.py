@@ -1,32 +1,50 @@
 """Scalar functions in C: for each row of the table, a C expression for each kind of dtype.
 
 In a template x, y and w are the arguments, T is the C type computed in, s the suffix of its
-functions (f for float). A value of float16 is a float that has been rounded to it.
+functions (f for float). A value of float16 or bfloat16 is a float that has been rounded to it; few
+rows have C for bfloat16, as `rewrite/storage.py` leaves nothing else to compute in it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache, reduce
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from symcomp.codegen.functions.c_functions import FUNCTIONS, OF_COMPLEX
+from symcomp.core.dtype import STORAGE, kind, loop_of
 from symcomp.core.record import record
-from symcomp.ops.elementwise.elemwise import ScalarOp
+from symcomp.ops.elementwise.elemwise import MOVING, ScalarOp
 from symcomp.ops.elementwise.product_remainder import MOST_FACTORS, packed
 
 # The C type of a value, and its type in memory where that differs.
 C_TYPES = {
-    "bool": "uint8_t", "float16": "float", "float32": "float", "float64": "double",
+    "bool": "uint8_t", "float16": "float", "bfloat16": "float", "float32": "float",
+    "float64": "double",
     **{f"{sign}int{n}": f"{sign}int{n}_t" for sign in ("", "u") for n in (8, 16, 32, 64)},
     "complex64": "float _Complex", "complex128": "double _Complex",
 }  # fmt: skip
-STORED = {**C_TYPES, "float16": "_Float16"}
-# A call of a function; rounding to float16 is an instruction.
-_CALL = re.compile(r"\b(?!half|sizeof)[a-z]\w+\(")
+STORED = {**C_TYPES, "float16": "_Float16", "bfloat16": "uint16_t"}
+# The function that rounds a float to a narrower dtype.
+ROUNDED = {"float16": "half_of", "bfloat16": "bfloat_of"}
+
+
+class Encoding(NamedTuple):
+    """The functions from an element in memory to a value, and back."""
+
+    read: str
+    write: str
+
+
+# Where C does not convert elements itself.
+ENCODED = {"bfloat16": Encoding("bfloat_of_bits", "bits_of_bfloat")}
+# The rows that have C for numbers of a storage dtype; sums are those of elements of indexed arrays.
+_OF_STORAGE = (*MOVING, "add")
+# A call of a function; rounding to 16 bits takes few instructions.
+_CALL = re.compile(r"\b(?!half|bfloat|sizeof)[a-z]\w+\(")
 # The dtypes of the parts of complex numbers.
 COMPLEX = {"complex64": "float32", "complex128": "float64"}
 
@@ -202,17 +220,13 @@ def _expression(
 ) -> str | None:
     if any(d not in C_TYPES for d in (*dtypes, dtype)):
         return None
+    if row.name not in _OF_STORAGE and not STORAGE.keys().isdisjoint((*dtypes, dtype)):
+        return None
     special = _SPECIAL.get(row.name)
     if special is not None:
         return special(row, names, dtypes, dtype)
     template = TEMPLATES.get(row.name)
     return None if template is None else _filled(template, row, names, dtypes, dtype)
-
-
-@cache
-def _loop_of(ufunc: np.ufunc, *dtypes: str) -> tuple[str, ...]:
-    """Return the dtypes of arguments and result of NumPy's loop for arrays of ``dtypes``."""
-    return tuple(kind.name for kind in ufunc.resolve_dtypes((*map(np.dtype, dtypes), None)))
 
 
 def _filled(
@@ -221,8 +235,8 @@ def _filled(
     work, out = list(dtypes), dtype
     if template.arguments == "loop":
         resolved = row.numpy if isinstance(row.numpy, np.ufunc) else np.floor_divide
-        *work, out = _loop_of(resolved, *dtypes)
-        if any(kind not in C_TYPES for kind in (*work, out)):
+        *work, out = loop_of(resolved, *dtypes)
+        if any(name not in C_TYPES for name in (*work, out)):
             return None
     elif template.arguments == "double":
         work, out = ["float64"] * len(dtypes), "float64"
@@ -230,15 +244,15 @@ def _filled(
         work = [dtype] * len(dtypes)
     if template.arguments == "loop" and {*work} == {"int64", "uint64"}:
         return _mixed(template, names, work)
-    form = template.form(np.dtype(work[0]).kind)
+    form = template.form(kind(work[0]))
     if form is None:
         return None
     values = [converted(n, d, w) for n, d, w in zip(names, dtypes, work, strict=True)]
     text = _substituted(form, values, C_TYPES[work[0]])
     if template.truth or (dtype == "bool" and out == "bool"):
         return f"(uint8_t)({text})"
-    if out == "float16":
-        text, out = f"half_of({text})", "float16"
+    if out in ROUNDED:
+        text = f"{ROUNDED[out]}({text})"
     elif np.dtype(out).kind in "iu":
         text = f"({C_TYPES[out]})({text})"
     return converted(f"({text})", out, dtype)
@@ -269,17 +283,33 @@ def _substituted(form: str, values: Sequence[str], work: str) -> str:
     return text[:-1]
 
 
+def read_element(element: str, dtype: str) -> str:
+    """Return the value of an element in memory, of numbers that are not complex."""
+    if dtype in ENCODED:
+        return f"{ENCODED[dtype].read}({element})"
+    return f"({C_TYPES[dtype]}){element}"
+
+
+def stored_element(value: str, dtype: str) -> str:
+    """Return a value as an element in memory, of numbers that are not complex."""
+    if dtype in ENCODED:
+        return f"{ENCODED[dtype].write}({value})"
+    return f"({STORED[dtype]}){value}"
+
+
 def converted(value: str, given: str, wanted: str) -> str:
     """Convert ``value`` of dtype ``given`` to ``wanted``, as NumPy casts."""
-    if given == wanted or (given == "float16" and wanted == "float32"):
+    if given == wanted or (given in ROUNDED and wanted == "float32"):
         return value
     if wanted == "bool":
         return f"(uint8_t)({value} != 0)"
     if given in COMPLEX and wanted not in COMPLEX:
         part = f"creal{_suffix_of_parts(given)}({value})"
         return converted(part, COMPLEX[given], wanted)
-    if wanted == "float16":
-        return f"half_of_double({value})" if given == "float64" else f"half_of((float){value})"
+    if wanted == "float16" and given == "float64":
+        return f"half_of_double({value})"
+    if wanted in ROUNDED:
+        return f"{ROUNDED[wanted]}((float){value})"
     if given == "bool" and wanted in ("float32", "float64"):
         # The lanes of a choice are as wide as the compared numbers; truths have one byte.
         f = "f" if wanted == "float32" else ""
@@ -305,12 +335,12 @@ def _add(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> s
     """Add from the left, each sum in the dtype that NumPy gives it."""
     total, kind = names[0], dtypes[0]
     for name, other in zip(names[1:], dtypes[1:], strict=True):
-        common = _loop_of(np.add, kind, other)[-1]
+        common = loop_of(np.add, kind, other)[-1]
         x, y = converted(total, kind, common), converted(name, other, common)
         if common == "bool":
             total = f"({x} | {y})"
-        elif common == "float16":
-            total = f"half_of({x} + {y})"
+        elif common in ROUNDED:
+            total = f"{ROUNDED[common]}({x} + {y})"
         else:
             total = f"({C_TYPES[common]})({x} + {y})"
         kind = common

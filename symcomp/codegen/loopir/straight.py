@@ -42,6 +42,7 @@ from symcomp.codegen.loopir.ir import (
 )
 from symcomp.codegen.loopir.kernel import LogReduction, Loops, Nests
 from symcomp.codegen.loopir.run import run_in
+from symcomp.core.dtype import NARROW
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Literal
 
@@ -70,7 +71,7 @@ class Cells:
     def _check(self, at: int, dtype: str) -> None:
         # Elements never overlap in part.
         self.dtype = self.dtype or dtype
-        if dtype == "float16":
+        if dtype in NARROW:
             raise NotStraightError
         if dtype != self.dtype or at % np.dtype(dtype).itemsize:
             raise NotStraightError
@@ -204,8 +205,8 @@ class StraightCode(Space):
         """Return the name of a value, which is defined once."""
         found = self.known.get(value)
         if found is None:
-            # Halves are rounded where they are stored.
-            if len(self.statements) >= self.most or value.dtype == "float16":
+            # Numbers of 16 bits are rounded where they are stored.
+            if len(self.statements) >= self.most or value.dtype in NARROW:
                 raise NotStraightError
             is_constant = self._is_constant(value)
             if is_constant and not _rounds_alike(value):
@@ -387,14 +388,14 @@ def _rounds_alike(value: Value) -> bool:
 
 def _number(literal: Literal) -> Value:
     x = literal.array
-    if x.dtype.kind == "c" or x.dtype == "float16" or (x.dtype.kind == "f" and np.isnan(x)):
+    if x.dtype.kind == "c" or x.dtype.name in NARROW or (x.dtype.kind == "f" and np.isnan(x)):
         raise NotStraightError
     return Number(literal)
 
 
 def _loaded(number: int, at: int, dtype: str, content: bytes | None) -> Value:
     size = np.dtype(dtype).itemsize
-    if dtype == "float16" or at < 0:
+    if dtype in NARROW or at < 0:
         raise NotStraightError
     if content is not None and np.dtype(dtype).kind != "c" and at + size <= len(content):
         found = np.frombuffer(content, dtype, 1, at)[0]

@@ -69,6 +69,12 @@ SCATTER(float64, double, double)
 SCATTER(complex64, float _Complex, float _Complex)
 SCATTER(complex128, double _Complex, double _Complex)
 
+static inline void scatter_bfloat16(int64_t n, uint16_t *to, const float *from, const int64_t *table)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[table[i]] = bits_of_bfloat(bfloat_of(bfloat_of_bits(to[table[i]]) + from[i]));
+}
+
 static inline void scatter_bool(int64_t n, uint8_t *to, const uint8_t *from, const int64_t *table)
 {
     for (int64_t i = 0; i < n; i++)

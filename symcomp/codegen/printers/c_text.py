@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, STORED, converted, scalar_text
+from symcomp.codegen.functions.c_scalars import (
+    C_TYPES,
+    COMPLEX,
+    ENCODED,
+    STORED,
+    converted,
+    scalar_text,
+)
 from symcomp.codegen.loopir.expressions import (
     Accumulate,
     ApplyScalar,
@@ -52,6 +59,7 @@ from symcomp.codegen.loopir.ir import (
     Store,
     WritePack,
 )
+from symcomp.core.dtype import kind
 
 # Adds a line to the text.
 Add = Callable[[str], None]
@@ -141,7 +149,11 @@ class Lines:
 
     def store(self, s: Store, indent: str, add: Add) -> None:
         element = f"{s.pointer}[{index_text(s.index)}]"
-        add(f"{indent}{element} = ({self.stored[s.pointer]}){value_text(s.value)};")
+        value = value_text(s.value)
+        if s.value.dtype in ENCODED:
+            add(f"{indent}{element} = {ENCODED[s.value.dtype].write}({value});")
+        else:
+            add(f"{indent}{element} = ({self.stored[s.pointer]}){value};")
 
     def set(self, s: Set, indent: str, add: Add) -> None:
         add(f"{indent}{s.accumulators}[{index_text(s.index)}] = {value_text(s.value)};")
@@ -276,6 +288,8 @@ def value_text(value: Value) -> str:
 
 def _load(value: Load) -> str:
     element = f"{value.pointer}[{index_text(value.index)}]"
+    if value.dtype in ENCODED:
+        return f"{ENCODED[value.dtype].read}({element})"
     text = f"(uint8_t)({element} != 0)" if value.dtype == "bool" else element
     return f"({C_TYPES[value.dtype]}){text}"
 
@@ -337,11 +351,11 @@ def start_text(reduction: str, work: str) -> str:
 
 
 def _number(value: Number) -> str:
-    x, kind = value.literal.array.item(), np.dtype(value.dtype).kind
-    if kind == "f":
+    x, letter = value.literal.array.item(), kind(value.dtype)
+    if letter == "f":
         text = f"{'-' * (x < 0)}INFINITY" if np.isinf(x) else float(x).hex()
     else:
-        text = f"INT64_C({x})" if kind == "i" and x > -(2**63) else f"UINT64_C({int(x) % 2**64})"
+        text = f"INT64_C({x})" if letter == "i" and x > -(2**63) else f"UINT64_C({int(x) % 2**64})"
     return f"({C_TYPES[value.dtype]}){text}"
 
 

@@ -92,14 +92,22 @@ class Encoder:
         if isinstance(value, np.dtype):
             return {"dtype": value.name}
         if isinstance(value, np.ndarray | np.generic):
-            return {"array": self._array(np.asarray(value))}
+            name, number = self._numbers(np.asarray(value))
+            return {"array": number} if name is None else {"stored": [name, number]}
         if is_sparse_value(value):
             arrays = [self(x) for x in (value.data, *places_of(value))]
             kind = [value.format, sparse_values.container_of(value)]
             return {"sparse": [*kind, [int(n) for n in value.shape], *arrays]}
         if type(value).__module__ == "symcomp.gpu.array":
-            return {"on_device": [value.device, self._array(value.get())]}
+            name, number = self._numbers(value.get())
+            return {"on_device": [value.device, number, *([] if name is None else [name])]}
         return self._composite(value)
+
+    def _numbers(self, array: np.ndarray) -> tuple[str | None, int]:
+        """Return the number of an array, and its dtype where the bits are saved as integers."""
+        if array.dtype.name not in dtypes.STORAGE:
+            return None, self._array(array)
+        return array.dtype.name, self._array(array.view(np.uint16))
 
     def _composite(self, value: Any) -> Any:
         if isinstance(value, Slice):
@@ -178,6 +186,7 @@ class Decoder:
             "bytes": lambda x: base64.b64decode(_string(x), validate=True),
             "dtype": lambda x: np.dtype(dtypes.canonical(_string(x))),
             "array": self._array,
+            "stored": lambda x: self._stored(*x),
             "on_device": self._on_device,
             "sparse": self._sparse,
             "slice": lambda x: Slice(*(self(part) for part in x)),
@@ -272,9 +281,17 @@ class Decoder:
         found: np.ndarray = self._arrays[number]
         return found
 
+    def _stored(self, name: Any, number: Any) -> np.ndarray:
+        """Return the array of a storage dtype whose bits an array of integers holds."""
+        array = self._array(number)
+        if name not in dtypes.STORAGE or array.dtype != np.uint16:
+            raise LoadError(f"an array of {array.dtype} cannot hold {ascii(name):.80}")
+        return array.view(dtypes.numpy_dtype(name))
+
     def _on_device(self, text: Any) -> Any:
-        device, number = text
-        return self._placement().array(_string(device), self._array(number))
+        device, number, *name = text
+        array = self._stored(name[0], number) if name else self._array(number)
+        return self._placement().array(_string(device), array)
 
     def _sparse(self, text: Any) -> Any:
         format, container, shape, *arrays = text

@@ -28,6 +28,7 @@ class IfElse(Op):
 
     n_outputs: Natural
 
+    moves = True
     multiple_outputs = True
 
     def output_types(self, condition: TensorVariable, *branches: Variable) -> list[Type]:
@@ -191,6 +192,8 @@ class Assert(Op):
 
     message: str = "Assert failed"
     exc: type[Exception] = AssertionError
+
+    moves = True
 
     def as_inputs(self, *args: Any) -> list[Variable]:
         x, *conditions = (as_tensor_variable(a) for a in args)

@@ -60,6 +60,8 @@ class Print(Op):
 
     has_effects: ClassVar[bool] = True
 
+    moves = True
+
     def __post_init__(self) -> None:
         attrs = (self.attrs,) if isinstance(self.attrs, str) else tuple(self.attrs)
         object.__setattr__(self, "attrs", attrs)
@@ -118,6 +120,7 @@ class PdbBreakpoint(Op):
     name: str = ""
     count: int = 0
 
+    moves = True
     multiple_outputs = True
     has_effects: ClassVar[bool] = True
 
@@ -198,6 +201,8 @@ class Raise(Op):
     exc: type[Exception] = NotImplementedError
 
     has_effects: ClassVar[bool] = True
+
+    moves = True
 
     def as_inputs(self, *args: Any) -> list[Variable]:
         (x,) = args

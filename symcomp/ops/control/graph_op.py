@@ -79,6 +79,7 @@ class GraphOp(Op):
     graph: ClosedGraph
     inline: bool
 
+    moves = True
     no_derivative = "a GraphOp does not say how it is differentiated; OpFromGraph does"
 
     @property

@@ -15,6 +15,7 @@ from symcomp.ops.convert import as_tensor_variable
 class GradientMarker(Op):
     """z = x, a view; subclasses have other derivatives than this, the identity."""
 
+    moves = True
     view_map = {0: (0,)}
 
     def as_inputs(self, *args: Any) -> list[Variable]:

@@ -34,6 +34,8 @@ class PythonOp(Op):
     multiple_outputs: ClassVar[bool] = True
     no_derivative: ClassVar[str] = "a Python function is not differentiated"
 
+    moves = True
+
     def as_inputs(self, *args: Any) -> list[Variable]:
         """Convert the arguments to variables of the declared types."""
         if len(args) != len(self.itypes):

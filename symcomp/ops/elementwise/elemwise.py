@@ -151,6 +151,8 @@ class ScalarOp:
 
 
 ROWS: dict[str, Callable[..., ScalarOp]] = {}
+# Rows that convert, choose or copy elements.
+MOVING = ("cast", "identity", "second", "switch")
 
 
 def _row(name: str, parameters: tuple[Any, ...]) -> ScalarOp:
@@ -326,6 +328,11 @@ class Elemwise(Op):
         """The reason given by the row."""
         return self.scalar.no_derivative
 
+    @property
+    def moves(self) -> bool:  # type: ignore[override]
+        """Whether elements are converted, chosen or copied."""
+        return self.scalar.name in MOVING
+
     @cached_property
     def destroy_map(self) -> Any:  # type: ignore[override]
         """The inputs named by ``inplace``."""
@@ -396,10 +403,9 @@ def ufunc_rule(ufunc: Any) -> Callable[..., str]:
 
     def rule(*inputs: str) -> str:
         try:
-            resolved = ufunc.resolve_dtypes((*map(np.dtype, inputs), *(None,) * ufunc.nout))
+            return dtypes.promoted(lambda *found: dtypes.loop_of(ufunc, *found)[-1], *inputs)
         except TypeError:
             raise DTypeError(f"{ufunc.__name__} is not defined for {', '.join(inputs)}") from None
-        return resolved[-1].name
 
     return rule
 

@@ -47,7 +47,7 @@ def _equal(a: Any, b: Any) -> Any:
 
 
 def _cast_row(dtype: str) -> ScalarOp:
-    target = np.dtype(dtype)
+    target = dtypes.numpy_dtype(dtype)
 
     def convert(x: Any) -> Any:
         if x.dtype.kind == "c" and target.kind != "c":

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.dtype import working
 from symcomp.core.fields import Axes, DtypeName, check_fields
 from symcomp.core.op import Op
 from symcomp.core.record import record, replace
@@ -375,7 +376,7 @@ def without_axes(z: Any, axes: tuple[int, ...]) -> Any:
 
 def sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
     """Return the formula of ``SumOfProducts``; float16 is computed in float32."""
-    work = "float32" if dtype == "float16" else dtype
+    work = working(dtype)
     steps = [
         Step(ROWS["mul"](), (0, 1), work),
         Step(Reduce(REDUCTIONS["sum"], axes, work, work), (2,), work),

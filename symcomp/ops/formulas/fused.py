@@ -47,6 +47,7 @@ class Fused(Op):
     formula: Formula
     sources: tuple[Source | None, ...] = field(default=(), compare=False, repr=False)
 
+    moves = True  # among what computes in wider dtypes
     multiple_outputs: ClassVar[bool] = True
 
     def output_types(self, *inputs: TensorVariable) -> list[TensorType]:

@@ -47,6 +47,7 @@ class Diagonal(Op):
 
     offset: Annotated[int, Between(-LARGEST, LARGEST)] = 0
 
+    moves = True
     view_map = {0: (0,)}
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
@@ -81,6 +82,8 @@ class AllocDiagonal(Op):
     """
 
     offset: int = 0
+
+    moves = True
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         if x.ndim == 0:

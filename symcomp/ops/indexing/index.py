@@ -33,6 +33,8 @@ class Subtensor(Op):
 
     pattern: IndexPattern
 
+    moves = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_pattern("Subtensor", self.pattern)
@@ -80,6 +82,8 @@ class IncSubtensor(Op):
     pattern: IndexPattern
     set: bool
     inplace: bool = False
+
+    moves = True  # each sum is rounded
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -32,7 +32,8 @@ from symcomp.ops.shapes.shape import shape_tuple
 
 
 def result_dtype(*kinds: str) -> str:
-    """Return the dtype of NumPy's linear algebra: integers count as float64. float16 stays."""
+    """Return the dtype of NumPy's linear algebra: integers count as float64. float16 and
+    bfloat16 stay."""
     return dtypes.upcast(*("float64" if dtypes.is_discrete(kind) else kind for kind in kinds))
 
 
@@ -52,11 +53,11 @@ class MatrixOp(Op):
 
 
 def narrowed(result: TensorVariable, *args: TensorVariable) -> TensorVariable:
-    """Return ``result``, computed from ``args``, in the precision of these: LAPACK has no float16.
+    """Return ``result``, computed from ``args``, in the precision of these: LAPACK has no dtype of
+    16 bits.
     """
-    if result_dtype(*(x.dtype for x in args)) == "float16" and result.dtype == "float32":
-        return cast_to(result, "float16")
-    return result
+    kind = result_dtype(*(x.dtype for x in args))
+    return cast_to(result, kind) if result.dtype == dtypes.NARROW.get(kind) else result
 
 
 # -- checks

@@ -42,6 +42,8 @@ class SameLengths(Op):
     name: str
     pairs: tuple[tuple[Axis, Axis], ...]
 
+    moves = True
+
     def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
         require_axes(self, [i for i, _ in self.pairs], x)
         require_axes(self, [j for _, j in self.pairs], y)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
+from symcomp.core.dtype import working
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.convert import cast_to
@@ -30,7 +31,9 @@ from symcomp.ops.random.sizes import (
 Pair = tuple[Any, Any]
 
 # Smaller draws of the standard exponential are rounded up: their logarithm must stay finite.
-SMALLEST = {"float16": 2.0**-25, "float32": 2.0**-25, "float64": 2.0**-55}
+SMALLEST = {"float16": 2.0**-25, "bfloat16": 2.0**-25, "float32": 2.0**-25, "float64": 2.0**-55}
+# Steps of uniform draws, from 0 to 1, of dtypes that are rounded from float32.
+UNIT_STEPS = {"float16": 2048, "bfloat16": 256}
 
 
 def prepared(
@@ -49,7 +52,8 @@ def prepared(
 def standard_uniform(
     state: Variable, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """Draw uniformly from [0, 1), in steps of 2^-53 (float32: 2^-24, float16: 2^-11).
+    """Draw uniformly from [0, 1), in steps of 2^-53 (float32: 2^-24, float16: 2^-11,
+    bfloat16: 2^-8).
 
     Examples
     --------
@@ -65,11 +69,12 @@ def standard_uniform(
 
 
 def _unit(state: Variable, lengths: Lengths, kind: str) -> Pair:
-    if kind != "float16":
+    if kind not in UNIT_STEPS:
         return standard(state, "standard_uniform", lengths, kind)
     after, u = standard(state, "standard_uniform", lengths, "float32")
     # Rounded to nearest, the largest would be 1.
-    return after, cast_to(floor(u * 2048) * (1 / 2048), "float16")
+    steps = UNIT_STEPS[kind]
+    return after, cast_to(floor(u * steps) * (1 / steps), kind)
 
 
 def standard_normal(
@@ -314,7 +319,7 @@ def gumbel(
 
 def _log_exponential(state: Variable, lengths: Lengths, kind: str) -> Pair:
     """Draw the logarithm of a standard exponential variable; always finite."""
-    wide = "float32" if kind == "float16" else kind
+    wide = working(kind)
     after, e = standard(state, "standard_exponential", lengths, wide)
     return after, cast_to(log(maximum(e, SMALLEST[kind])), kind)
 

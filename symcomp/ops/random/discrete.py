@@ -95,7 +95,7 @@ def bernoulli(
     kind = None
     if not is_python_number(p) and dtypes.is_float(as_tensor_variable(p).dtype):
         kind = as_tensor_variable(p).dtype
-    kind, (p,) = read_reals("bernoulli", "float32" if kind == "float16" else kind, p)
+    kind, (p,) = read_reals("bernoulli", kind and dtypes.working(kind), p)
     lengths = read_size("bernoulli", size, ndim, p)
     after, u = standard(state, "standard_uniform", lengths, kind)
     z = cast(lt(u, fitted("bernoulli", lengths, p)), resolve_dtype(dtype))

@@ -122,7 +122,9 @@ def read_reals(name: str, dtype: Any, *parameters: Any) -> tuple[str, list[Tenso
     else:
         kind = resolve_dtype(dtype)
     if not dtypes.is_float(kind):
-        raise DTypeError(f"{name}: dtype is {kind}; it must be float16, float32 or float64")
+        raise DTypeError(
+            f"{name}: dtype is {kind}; it must be float16, bfloat16, float32 or float64"
+        )
     for v in tensors:
         if dtypes.is_complex(v.dtype):
             raise DTypeError(f"{name}: the parameter {v} is {v.type}; it must be real")
@@ -139,7 +141,7 @@ def standard(
 ) -> tuple[Any, Any]:
     """Draw from a real distribution of the table, in any float dtype; also return the next state.
     """
-    kind = "float32" if dtype == "float16" else dtype
+    kind = dtypes.working(dtype)
     if kind not in TABLE[distribution].draws:
         kind = TABLE[distribution].draws[0]
     after, z = draw(state, distribution, lengths, kind, *parameters)

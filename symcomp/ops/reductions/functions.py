@@ -40,7 +40,7 @@ def sum(
     keepdims : bool
         Keep the axes, at length 1.
     acc_dtype : optional
-        Dtype to add in; by default that of the result, float32 for float16.
+        Dtype to add in; by default that of the result, float32 for float16 and bfloat16.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def mean(
         total = cast(_reduce("sum", x, axes, chosen, keepdims, acc_dtype), "float64")
         return total / _count(x, axes, "float64")
     kind = chosen or ("float64" if dtypes.is_discrete(x.dtype) else x.dtype)
-    work = "float32" if kind == "float16" else kind
+    work = dtypes.working(kind)
     total = _reduce(
         "sum", cast(x, kind) if dtypes.is_discrete(x.dtype) else x, axes, work, keepdims, acc_dtype
     )
@@ -222,11 +222,10 @@ def _spread_dtype(x: TensorVariable) -> str:
 def _variance(
     name: str, x: TensorVariable, axis: Any, ddof: Any, keepdims: bool, corrected: bool
 ) -> TensorVariable:
-    """Compute the variance, in float32 for float16, whose squares end at 65504."""
+    """Compute the variance, in float32 for float16, whose squares end at 65504, and bfloat16."""
     axes = normalize_axes(name, axis, x.ndim)
     ddof = _as_ddof(name, ddof)
-    if dtypes.is_discrete(x.dtype) or x.dtype == "float16":
-        x = cast(x, "float32" if x.dtype == "float16" else "float64")
+    x = cast(x, "float64" if dtypes.is_discrete(x.dtype) else dtypes.working(x.dtype))
     deviation = x - mean(x, axes, keepdims=True)
     squares = real(deviation * conj(deviation)) if dtypes.is_complex(x.dtype) else sqr(deviation)
     count = _count(x, axes, squares.dtype)

@@ -184,8 +184,7 @@ class Reduce(Op):
     def dtypes_for(self, dtype: str) -> tuple[str, str]:
         """Return, for an input of ``dtype``, the dtype of the result and of the accumulator."""
         out = self.dtype or self.reduction.dtype(dtype)
-        narrow = dtype == "float16" and out == "float16"
-        return out, self.acc_dtype or ("float32" if narrow else out)
+        return out, self.acc_dtype or (dtypes.working(out) if dtype == out else out)
 
     def never_fails(self, dtype: str) -> bool:
         """Tell whether no elements can make it raise; extremes of an empty slice do."""

@@ -21,6 +21,8 @@ class Alloc(Op):
     ...
     """
 
+    moves = True
+
     def output_types(self, value: TensorVariable, *lengths: TensorVariable) -> list[TensorType]:
         if value.ndim > len(lengths):
             raise ShapeError(

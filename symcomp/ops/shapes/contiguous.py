@@ -17,6 +17,8 @@ from symcomp.core.tensor import TensorType, TensorVariable
 class Contiguous(Op):
     """z = x in row-major order in memory; x itself if it is."""
 
+    moves = True
+
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         return [x.type]
 

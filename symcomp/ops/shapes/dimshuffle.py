@@ -29,6 +29,8 @@ class DimShuffle(Op):
     ndim: Rank
     order: Order
 
+    moves = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         kept = self.kept

@@ -33,6 +33,8 @@ class Join(Op):
 
     axis: Axis
 
+    moves = True
+
     def output_types(self, *tensors: TensorVariable) -> list[TensorType]:
         if not tensors:
             raise TypeError("join: at least one tensor is needed, got none")
@@ -95,6 +97,7 @@ class Split(Op):
     axis: Axis
     n: Natural
 
+    moves = True
     multiple_outputs = True
 
     def output_types(self, x: TensorVariable, sizes: TensorVariable) -> list[TensorType]:

@@ -26,6 +26,7 @@ from symcomp.ops.shapes.stack import Stack
 class Shape(Op):
     """z = the lengths of x.   (...) -> (x.ndim,), int64"""
 
+    moves = True
     no_derivative = "lengths do not depend on values"
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
@@ -47,6 +48,7 @@ class ShapeI(Op):
 
     axis: Axis
 
+    moves = True
     no_derivative = "lengths do not depend on values"
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
@@ -212,6 +214,8 @@ class Reshape(Op):
 
     ndim: Rank
 
+    moves = True
+
     def output_types(self, x: TensorVariable, lengths: TensorVariable) -> list[TensorType]:
         if lengths.ndim != 1 or lengths.dtype != "int64":
             raise DTypeError(
@@ -358,6 +362,8 @@ class SpecifyShape(Op):
 
     lengths: tuple[Natural | None, ...]
 
+    moves = True
+
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         if len(self.lengths) != x.ndim:
             raise ShapeError(
@@ -399,6 +405,8 @@ class ForgetLengths(Op):
     """
 
     axes: Axes
+
+    moves = True
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         require_axes(self, self.axes, x)

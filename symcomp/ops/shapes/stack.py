@@ -18,6 +18,8 @@ from symcomp.errors import DTypeError, ShapeError
 class Stack(Op):
     """z[i] = x_i for tensors of one shape and dtype: a new first axis. n * (...) -> (n, ...)"""
 
+    moves = True
+
     def output_types(self, *tensors: TensorVariable) -> list[TensorType]:
         if not tensors:
             raise TypeError("stack: at least one tensor is needed, got none")

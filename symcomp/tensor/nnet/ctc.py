@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.dtype import working
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.control.conditions import Assert
@@ -72,7 +73,7 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> TensorVariable:
     fits = all_(and_(ge(steps, 0), le(steps, shape_tuple(x)[0])))
     steps = Assert("ctc: input_lengths must be between 0 and the steps of activations")(steps, fits)
     x = cast_to(x, dtypes.to_float(x.dtype))
-    logs = log_softmax(cast_to(x, "float32") if x.dtype == "float16" else x)
+    logs = log_softmax(cast_to(x, working(x.dtype)))
     states, count = _states(y, shape_tuple(x)[2])
     emitted = take_along_axis(logs, states.dimshuffle("x", 0, 1), axis=2)
     loss = -_log_total(emitted, states, count, steps)

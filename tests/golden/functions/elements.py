@@ -35,6 +35,14 @@ def elementwise_float16() -> Golden:
 
 
 @golden
+def elementwise_bfloat16() -> Golden:
+    """Compute in float32, between casts."""
+    x, y = (T.tensor("bfloat16", (None,), name=name) for name in "xy")
+    z = T.exp(x) * y + x
+    return Golden([x, y], [z, z.sum()], [numbers(9, dtype="bfloat16")] * 2)
+
+
+@golden
 def elementwise_integers() -> Golden:
     """Divide, shift and mask integers of several widths."""
     i, j, b = T.lvector("i"), T.ivector("j"), T.bvector("b")

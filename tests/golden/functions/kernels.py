@@ -56,6 +56,11 @@ def kernel_of_half_precision() -> Golden:
 
 
 @golden
+def kernel_of_bfloat16() -> Golden:
+    return _matrices(1, "bfloat16", lambda x: [(x * x).sum(axis=0)])
+
+
+@golden
 def kernel_of_complex_numbers() -> Golden:
     return _matrices(2, "complex64", lambda x, y: [(x * T.conj(y)).sum()])
 

@@ -1,0 +1,31 @@
+"""Storage dtypes in graphs: ops compute in a wider dtype, between casts, which kernels fuse."""
+
+from __future__ import annotations
+
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.storage import is_stored, is_widened, widened
+from symcomp.ops.elementwise.scalar_math import cast
+from symcomp.rewrite.trace import Firing
+
+
+def has_stored(graph: FunctionGraph) -> bool:
+    """Tell whether a graph has tensors of a storage dtype."""
+    return any(map(is_stored, graph.clients))
+
+
+def widen(graph: FunctionGraph, firings: list[Firing]) -> None:
+    """f(x) -> cast(f(cast(x, wider)), its dtype), of tensors of storage dtypes"""
+    for node in graph.toposort():
+        if not is_widened(node):
+            continue
+        wide = widened(node, cast)
+        wide.source = node.source
+        pairs = [
+            (old, new if new.type.dtype == old.type.dtype else cast(new, old.type.dtype))
+            for old, new in zip(node.outputs, wide.outputs, strict=True)
+            if old in graph.clients
+        ]
+        for old, new in pairs:
+            new.source = old.source
+        graph.replace_all(pairs)
+        firings.append(Firing("storage", "widen", node.source, str(node), str(wide)))
