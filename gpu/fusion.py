@@ -12,6 +12,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.gpu.lowerings.contract import is_number, lowering_of
 from symcomp.gpu.lowerings.elements import multiplies_complex
+from symcomp.gpu.stored_products import multiply_stored
 from symcomp.ops.formulas.fused import Fused
 from symcomp.ops.shapes.shape import Shape, ShapeI
 from symcomp.rewrite.canonicalize.structure import dimshuffle_chain
@@ -45,10 +46,10 @@ def fused_for_devices(graph: ClosedGraph, numbers: Collection[int] = ()) -> Clos
     given = [inner.inputs[i] for i in numbers]
     on_host = _known_numbers(inner, given)
     formulas = [n for n in inner.toposort() if isinstance(n.op, Fused) and n not in on_host]
-    if not formulas:
-        return graph
     for node in formulas:
         _take_apart(inner, node)
+    if not multiply_stored(inner, on_host) and not formulas:
+        return graph
     # Results that dropped axes get them back: axes stay where both are views in one loop.
     Engine(inner, RuleSet([dimshuffle_chain]), folding=False).run()
     fuse(inner, [], by_bytes=True, stays=_known_numbers(inner, given))

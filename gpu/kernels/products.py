@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, named
-from symcomp.codegen.functions.c_scalars import STORED
+from symcomp.codegen.functions.c_scalars import ENCODED, STORED, read_element
 from symcomp.core.record import record
 from symcomp.gpu.planner import Operand, Planner
 
@@ -49,13 +49,15 @@ class ProductOperands:
 
 
 @cache
-def product_kernel(dtype: str, has_alpha: bool, has_c: bool) -> CudaKernel:
+def product_kernel(dtype: str, given: str, has_alpha: bool, has_c: bool) -> CudaKernel:
     """Return the kernel of products of a dtype.
 
     Parameters
     ----------
     dtype : str
         A key of ``WORK`` or ``WORK_OF_COMPLEX``.
+    given : str
+        The dtype of the factors, where these are stored in another one.
     has_alpha : bool
         Whether the product is scaled.
     has_c : bool
@@ -63,6 +65,8 @@ def product_kernel(dtype: str, has_alpha: bool, has_c: bool) -> CudaKernel:
     """
     of_complex = WORK_OF_COMPLEX.get(dtype)
     t, s = (of_complex, of_complex) if of_complex else (WORK[dtype], STORED[dtype])
+    r = of_complex or STORED[given]
+    read = lambda x: read_element(x, given) if given in ENCODED else f"({t}){x}"  # noqa: E731
     x, y = f"left[d][y + {GAP} * i]", f"right[d][x + {GAP} * j]"
     if np.dtype(dtype).kind in "fc":
         total = f"fused({x}, {y}, total[i][j])"
@@ -82,8 +86,8 @@ extern "C" __global__ void NAME({numbers}, const addresses<{arrays}> data)
 {{
     __shared__ {t} left[{DEPTH}][{TILE + 1}];
     __shared__ {t} right[{DEPTH}][{TILE + 1}];
-    const {s} *a = (const {s} *)data[0] + blockIdx.z * a_batch;
-    const {s} *b = (const {s} *)data[1] + blockIdx.z * b_batch;
+    const {r} *a = (const {r} *)data[0] + blockIdx.z * a_batch;
+    const {r} *b = (const {r} *)data[1] + blockIdx.z * b_batch;
     {s} *z = ({s} *)data[2] + blockIdx.z * z_batch;
     const int64_t tiles = (n + {TILE - 1}) / {TILE};
     const int64_t top = blockIdx.x / tiles * {TILE}, side = blockIdx.x % tiles * {TILE};
@@ -98,12 +102,12 @@ extern "C" __global__ void NAME({numbers}, const addresses<{arrays}> data)
             const int r = a_row == 1 ? e % {TILE} : e / {DEPTH};
             const int d = a_row == 1 ? e / {TILE} : e % {DEPTH};
             const int64_t row = top + r, at = first + d;
-            left[d][r] = (row < m) & (at < k) ? ({t})a[row * a_row + at * a_column] : {zero};
+            left[d][r] = (row < m) & (at < k) ? {read("a[row * a_row + at * a_column]")} : {zero};
             const int q = b_row == 1 ? e / {DEPTH} : e % {TILE};
             const int f = b_row == 1 ? e % {DEPTH} : e / {TILE};
             const int64_t column = side + q, down = first + f;
             const bool inside = (column < n) & (down < k);
-            right[f][q] = inside ? ({t})b[down * b_row + column * b_column] : {zero};
+            right[f][q] = inside ? {read("b[down * b_row + column * b_column]")} : {zero};
         }}
         __syncthreads();
         for (int d = 0; d < {DEPTH}; d++)
@@ -148,7 +152,7 @@ def plan_product(
     operands = [a, b, z]
     operands += [scaled.alpha] if scaled.alpha is not None else []
     operands += [scaled.beta, scaled.c] if scaled.c is not None else []
-    kernel = product_kernel(z.dtype, scaled.alpha is not None, scaled.c is not None)
+    kernel = product_kernel(z.dtype, a.dtype, scaled.alpha is not None, scaled.c is not None)
     c = scaled.c if scaled.c is not None else z
     m, n, k = z.shape[-2], z.shape[-1], a.shape[-1]
     steps = [_steps(x) for x in (a, b, c, z)]

@@ -25,8 +25,9 @@ PLAIN, TRANSPOSED = 0, 1
 DEFAULT_ALGORITHM = -1
 # Numbers of types and of kinds of computing, and the dtype of factors.
 TYPES = {
-    "float16": (2, 68, "float32"), "float32": (0, 68, "float32"), "float64": (1, 70, "float64"),
-    "complex64": (4, 68, "complex64"), "complex128": (5, 70, "complex128"),
+    "float16": (2, 68, "float32"), "bfloat16": (14, 68, "float32"), "float32": (0, 68, "float32"),
+    "float64": (1, 70, "float64"), "complex64": (4, 68, "complex64"),
+    "complex128": (5, 70, "complex128"),
 }  # fmt: skip
 #: How products of float32 and complex64 are computed, by ``config.gpu_products``.
 COMPUTING = {"full": 68, "tf32": 77, "bf16": 75}
@@ -73,7 +74,8 @@ def plan_by_cublas(
     Parameters
     ----------
     z, a, b : Operand
-        (s, m, n), (s, m, k), (s, k, n), or without the first axis; z in C order.
+        (s, m, n), (s, m, k), (s, k, n), or without the first axis; z in C order, of the dtype of
+        the others, or of float32 where these are of bfloat16.
     scaled : ProductOperands, optional
     """
     if z.dtype not in TYPES or z.size == 0 or a.shape[-1] == 0:
@@ -135,13 +137,13 @@ def _matrix_call(z: Operand, a: Operand, b: Operand, products: str) -> tuple[str
     steps = [x.strides[0] // x.itemsize if x.ndim == 3 else 0 for x in (b, a, z)]
     if first is None or second is None or min(steps) < 0:
         return None
-    number, computing, _ = TYPES[z.dtype]
-    if z.dtype in ("float32", "complex64"):
+    given, computing, _ = TYPES[a.dtype]
+    if a.dtype in ("float32", "complex64"):
         computing = COMPUTING[products]
     n, m, k = z.shape[-1], z.shape[-2], a.shape[-1]
     return MATRICES, [
-        first[0], second[0], n, m, k, "alpha", b, number, first[1], steps[0],
-        a, number, second[1], steps[1], "beta", z, number, n, steps[2], batches,
+        first[0], second[0], n, m, k, "alpha", b, given, first[1], steps[0],
+        a, given, second[1], steps[1], "beta", z, TYPES[z.dtype][0], n, steps[2], batches,
         computing, DEFAULT_ALGORITHM,
     ]  # fmt: skip
 
@@ -150,7 +152,7 @@ def _vector_call(
     z: Operand, a: Operand, b: Operand, scaled: ProductOperands | None
 ) -> tuple[str, list[Any]] | None:
     """Return the function and its arguments for a vector and a matrix, or two vectors."""
-    letter = LETTERS.get(z.dtype)
+    letter = LETTERS.get(a.dtype)
     rows, columns = z.shape[-2:]
     if letter is None or z.ndim == 3 or (rows > 1 and columns > 1):
         return None

@@ -15,6 +15,7 @@ from symcomp.gpu.libraries.cublas import plan_by_cublas
 from symcomp.gpu.lowerings.contract import DeviceLowering
 from symcomp.gpu.lowerings.views import shadow_of
 from symcomp.gpu.planner import Operand, Planner
+from symcomp.gpu.stored_products import StoredProduct
 from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.linalg.contraction import MatrixChain, best_brackets, bracketed
 from symcomp.ops.linalg.products import BatchedDot, Dot
@@ -24,6 +25,14 @@ def _multiplies(node: Apply) -> bool:
     dtypes = {v.dtype for v in (*node.inputs, *node.outputs)}
     has_kernel = len(dtypes) == 1 and dtypes <= WORK.keys() | WORK_OF_COMPLEX.keys()
     return has_kernel and not getattr(node.op, "inplace", False)
+
+
+def _product_op(node: Apply) -> Any:
+    return node.op.product if isinstance(node.op, StoredProduct) else node.op
+
+
+def _plan_stored(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
+    return PRODUCTS[type(_product_op(node))].plan(planner, node, given)
 
 
 def _transposed(x: Operand, flag: bool = True) -> Operand:
@@ -50,7 +59,7 @@ def _product(
             f"{node.op}: shapes {a.shape} and {b.shape} do not fit{more}: the inner lengths must "
             "be equal"
         )
-    z = planner.new(a.dtype, shape)
+    z = planner.new(node.outputs[0].dtype, shape)
     if not plan_by_cublas(planner, z, a, b, scaled):
         plan_product(planner, z, a, b, scaled)
     return z
@@ -78,21 +87,21 @@ def _plan_batched(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequen
 
 
 def _plan_scaled(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
-    op: Any = node.op
+    op = _product_op(node)
     alpha, a, b = given
     a, b = _transposed(a, op.trans_a), _transposed(b, op.trans_b)
     return [_product(planner, node, a, b, ProductOperands(alpha))]
 
 
 def _plan_gemm(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
-    op: Any = node.op
+    op = _product_op(node)
     c, alpha, a, b, beta = given
     a, b = _transposed(a, op.trans_a), _transposed(b, op.trans_b)
     return [_product(planner, node, a, b, ProductOperands(alpha, beta, c))]
 
 
 def _plan_gemv(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
-    op: Any = node.op
+    op = _product_op(node)
     y, alpha, a, x, beta = given
     column = partial(_new_axis, axis=1)
     scaled = ProductOperands(alpha, beta, column(y))
@@ -117,4 +126,5 @@ PRODUCTS: dict[type, DeviceLowering] = {
     BatchedGemm: DeviceLowering(_plan_gemm, accepts=_multiplies),
     Gemv: DeviceLowering(_plan_gemv, accepts=_multiplies),
     Ger: DeviceLowering(_plan_ger, accepts=_multiplies),
+    StoredProduct: DeviceLowering(_plan_stored),
 }

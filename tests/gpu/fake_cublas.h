@@ -6,7 +6,7 @@
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 enum { PLAIN, TRANSPOSED };
-enum { R_32F = 0, R_64F = 1, R_16F = 2, C_32F = 4, C_64F = 5 };
+enum { R_32F = 0, R_64F = 1, R_16F = 2, C_32F = 4, C_64F = 5, R_16BF = 14 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, FAST_16BF = 75, FAST_TF32 = 77 };
 
 struct Handle { void *stream, *workspace; int on_device; };
@@ -40,12 +40,23 @@ template <class T> static std::complex<T> rounded(std::complex<T> x, int computi
   return {rounded(x.real(), computing), rounded(x.imag(), computing)};
 }
 
-template <class T, class S> struct Product {
+// A number of bfloat16: the upper half of a float.
+struct Bfloat {
+  uint16_t bits;
+  operator float() const {
+    const uint32_t whole = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &whole, 4);
+    return x;
+  }
+};
+
+template <class T, class S, class Z = T> struct Product {
   int64_t ta, tb, m, n, k, lda, sa, ldb, sb, ldc, sc, batches;
   int computing;
   const S *alpha, *beta;
   const T *a, *b;
-  T *c;
+  Z *c;
   int operator()() const {
     for (int64_t i = 0; i < batches; i++)
       for (int64_t row = 0; row < m; row++)
@@ -56,14 +67,16 @@ template <class T, class S> struct Product {
             const S y = (S)b[i * sb + (tb ? d * ldb + column : column * ldb + d)];
             sum += rounded(x, computing) * rounded(y, computing);
           }
-          T *z = c + i * sc + column * ldc + row;
-          *z = (T)(*beta == S(0) ? *alpha * sum : *alpha * sum + *beta * (S)*z);
+          Z *z = c + i * sc + column * ldc + row;
+          *z = (Z)(*beta == S(0) ? *alpha * sum : *alpha * sum + *beta * (S)*z);
         }
     return 0;
   }
 };
 
-template <class T, class S> static int multiply(Handle *h, Product<T, S> p) { return enqueue(h->stream, p); }
+template <class T, class S, class Z = T> static int multiply(Handle *h, Product<T, S, Z> p) {
+  return enqueue(h->stream, p);
+}
 
 API cublasGemmStridedBatchedEx_64(
     Handle *h, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *alpha, const void *a, int a_type,
@@ -73,8 +86,13 @@ API cublasGemmStridedBatchedEx_64(
   const auto least = [](int64_t n) { return n > 1 ? n : 1; };
   if (m < 0 || n < 0 || k < 0 || batches < 0 || (ta | tb) & ~1) return INVALID_VALUE;
   if (lda < least(ta ? k : m) || ldb < least(tb ? n : k) || ldc < least(m)) return INVALID_VALUE;
-  if (a_type != b_type || a_type != c_type || algorithm != -1) return NOT_SUPPORTED;
+  const bool is_bfloat = a_type == R_16BF && c_type == R_32F && computing == COMPUTE_32F;
+  if (a_type != b_type || (a_type != c_type && !is_bfloat) || algorithm != -1) return NOT_SUPPORTED;
   last_computing = computing;
+  if (is_bfloat)
+    return multiply<Bfloat, float, float>(h, {ta, tb, m, n, k, lda, sa, ldb, sb, ldc, sc, batches, computing,
+                                              (const float *)alpha, (const float *)beta, (const Bfloat *)a,
+                                              (const Bfloat *)b, (float *)c});
 #define GIVEN(T, S) multiply<T, S>(h, {ta, tb, m, n, k, lda, sa, ldb, sb, ldc, sc, batches, computing, \
                                        (const S *)alpha, (const S *)beta, (const T *)a, (const T *)b, (T *)c})
   if (c_type == R_64F && computing == COMPUTE_64F) return GIVEN(double, double);

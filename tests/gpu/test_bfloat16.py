@@ -23,11 +23,11 @@ def numbers(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(BF)
 
 
-def check(outputs: list[Any], *values: Any, units: int = 0) -> None:
+def check(outputs: list[Any], *values: Any, units: int = 0, on_host: bool = False) -> None:
     """Compare both, whose functions of the C library may round differently by some units."""
     inputs = [x, y, i][: len(values)]
     plain, moved = compile_both(inputs, outputs, on_unused_input="ignore")
-    assert not ops_on_host(moved), ops_on_host(moved)
+    assert on_host or not ops_on_host(moved), ops_on_host(moved)
     for found, wanted in zip(moved(*values), plain(*values), strict=True):
         assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
         if units:
@@ -88,6 +88,12 @@ def test_shared_variables_and_loops(emu: Emulator) -> None:
     np.testing.assert_array_equal(w.get_value(), (half + 1).astype(BF))
     rows, _ = symcomp.scan(lambda row, h: h * 0.5 + row, x * 2, T.zeros((9,), dtype="bfloat16"))
     check([rows, rows[-1]], numbers(6, 9))
+
+
+def test_products_in_loops(emu: Emulator) -> None:
+    rows, _ = symcomp.scan(lambda row, h: T.tanh(T.dot(h, y) + row), x * 2, y[0] * 0)
+    outputs = [rows, T.grad(rows.astype("float32").sum(), y)]
+    check(outputs, numbers(5, 6), numbers(6, 6), units=4, on_host=True)
 
 
 def test_dlpack(emu: Emulator) -> None:

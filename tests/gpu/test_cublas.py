@@ -168,6 +168,30 @@ def test_each_op(cublas: Any, emu: Emulator, dtype: str) -> None:
     assert cublas.fake_calls() - before == (9 if dtype == "float16" else 11)
 
 
+@pytest.mark.parametrize("products", ["full", "tf32"])
+def test_factors_of_bfloat16(cublas: Any, emu: Emulator, products: str) -> None:
+    """cuBLAS reads them as they are, and gives float32, which the next kernel rounds."""
+    a, b = (T.matrix(name, dtype="bfloat16") for name in "ab")
+    v, s = T.vector("v", dtype="bfloat16"), T.tensor3("s", dtype="bfloat16")
+    exact = T.dot(T.cast(a, "float32"), T.cast(b, "float32"))
+    outputs = [
+        T.dot(a, b), T.dot(a.T, a), T.tanh(T.dot(a, T.exp(b))) + 1, T.dot(a, v), T.dot(v, v),
+        T.batched_dot(s, s), T.grad(T.sum(T.sqr(T.dot(a, b))), a), exact * 2 + exact,
+    ]  # fmt: skip
+    values = [array(*n).astype(a.type.numpy_dtype) for n in [(5, 7), (7, 4), (7,), (3, 4, 4)]]
+    plain = symcomp.function([a, b, v, s], outputs)
+    with config.change_flags(device=DEVICE, gpu_products=products):
+        f = symcomp.function([a, b, v, s], outputs)
+    before = cublas.fake_calls()
+    for found, wanted in zip(f(*values), plain(*values), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found.astype("f"), wanted.astype("f"), 1e-2, 1e-2)
+    names = ops_on_device(f)
+    made = [name for name in names if name.startswith("Stored")]
+    assert len(made) == cublas.fake_calls() - before >= 7
+    assert not [name for name in names if name.startswith(("Dot", "Gem", "Batched"))]
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_products_of_complex_numbers(cublas: Any, emu: Emulator, dtype: str) -> None:
     a, b, c = (T.matrix(name, dtype=dtype) for name in "abc")
