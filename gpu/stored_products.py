@@ -16,6 +16,8 @@ from symcomp.core.storage import is_stored
 from symcomp.ops.convert import cast_to
 from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.linalg.products import BatchedDot, Dot
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.rewrite.rule import computed_by
 from symcomp.rewrite.views import argument
 
 # The positions of the two factors among the inputs, by the class of the op.
@@ -48,6 +50,16 @@ class StoredProduct(Op):
         return f"Stored{self.product}"
 
 
+def _before_cast(x: Any) -> Any:
+    """Return the variable of a storage dtype that ``x`` is, cast; None if there is none."""
+    view = computed_by(x, DimShuffle)
+    if view is not None:
+        found = _before_cast(view.inputs[0])
+        return None if found is None else view.op(found)
+    found = argument(x, "cast")
+    return found if found is not None and is_stored(found) else None
+
+
 def multiply_stored(graph: FunctionGraph, stays: Container[Apply]) -> bool:
     """Let products read factors that are cast from a storage dtype before the cast; tell whether
     there are any.
@@ -64,15 +76,12 @@ def multiply_stored(graph: FunctionGraph, stays: Container[Apply]) -> bool:
         positions = FACTORS.get(type(node.op))
         if positions is None or node in stays or node.op.destroy_map:
             continue
-        narrow = [argument(node.inputs[i], "cast") for i in positions]
-        if any(x is None or not is_stored(x) for x in narrow):
-            continue
+        x, y = (_before_cast(node.inputs[i]) for i in positions)
         (out,) = node.outputs
-        x, y = narrow
-        if x.dtype != y.dtype or out.dtype != STORAGE[x.dtype]:
+        if x is None or y is None or x.dtype != y.dtype or out.dtype != STORAGE[x.dtype]:
             continue
         inputs = list(node.inputs)
-        for i, factor in zip(positions, narrow, strict=True):
+        for i, factor in zip(positions, (x, y), strict=True):
             inputs[i] = factor
         new = StoredProduct(node.op).make_node(*inputs).outputs[0]
         new.source = out.source

@@ -1,5 +1,6 @@
 """bfloat16: conversions bit by bit, and functions beside those of float32, rounded."""
 
+import inspect
 import json
 import pickle
 import subprocess
@@ -16,9 +17,10 @@ from hypothesis.extra import numpy as hnp
 import symcomp
 import symcomp.tensor as T
 from symcomp.core import dtype as dtypes
+from symcomp.core.evaluate import evaluate
 from symcomp.errors import DTypeError, LoadError
 from symcomp.gradient import verify_grad
-from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.formulas.fused import Fused
 
 BF = np.dtype(ml_dtypes.bfloat16)
@@ -212,6 +214,33 @@ def test_elements_are_computed_in_float32():
         first = first or found
         for z, w in zip(found, first, strict=True):
             np.testing.assert_allclose(wide(z), wide(w), rtol=2e-2, atol=1e-38)
+
+
+def test_every_row_takes_it():
+    """Functions that float32 has are computed in it, and rounded."""
+    count = 0
+    a = [rounded(np.abs(wide(numbers(20 + k, 3, 4))) / 2 + 0.1) for k in range(4)]
+    for make in ROWS.values():
+        if inspect.signature(make).parameters or (row := make()).arity > 4:
+            continue
+        kinds = ["float32"] * (row.arity or 2)
+        try:
+            row.dtype(*kinds)
+        except DTypeError:
+            with pytest.raises(DTypeError):
+                row.dtype(*["bfloat16"] * len(kinds))
+            continue
+        x = [T.matrix(dtype="bfloat16") for _ in kinds]
+        z = Elemwise(row)(*x)
+        exact = Elemwise(row)(*(T.cast(v, "float32") for v in x))
+        with np.errstate(all="ignore"):
+            found, expected = evaluate([z, exact], dict(zip(x, a, strict=False)))
+            narrow = exact.dtype == "float32"
+            both = (wide(found), wide(rounded(expected))) if narrow else (found, expected)
+            np.testing.assert_array_equal(*both)
+        assert z.dtype == ("bfloat16" if narrow else exact.dtype)
+        count += 1
+    assert count > 200
 
 
 @settings(max_examples=40, deadline=None)

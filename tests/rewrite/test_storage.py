@@ -57,6 +57,14 @@ def test_without_it(excluded):
     assert excluded != "storage" or any(isinstance(n.op, Dot) for n in nodes)
 
 
+def test_a_matrix_and_its_transpose_share_a_copy():
+    x = T.matrix("x", dtype="bfloat16")
+    f = symcomp.function([x], T.dot(x, x.T))
+    assert names(f) == ["cast{float32}", "DimShuffle{1,0}", "Dot", "cast{bfloat16}"]
+    z = T.dot(T.sort(x.T), x)
+    assert names(symcomp.function([x], z)).count("cast{float32}") == 2
+
+
 def test_constants():
     x = T.vector("x", dtype="bfloat16")
     f = symcomp.function([x], x + T.exp(T.constant(np.array([1, 2], BF))) * 0.1)
