@@ -118,11 +118,17 @@ class Walk:
     lies_in: dict[int, tuple[int, ...]] = field(default_factory=dict)
     born: dict[int, int] = field(default_factory=dict)
     died: dict[int, int] = field(default_factory=dict)
+    handed_out: set[int] = field(default_factory=set)  # slots whose arrays may be results
     now: int = 0
     peak: int = 0
 
     def usage(self) -> Usage:
         """Walk through the program; return its record."""
+        self.handed_out.update(self.program.outputs)
+        for step in reversed(self.program.instructions):
+            for j, slot in enumerate(step.outputs):
+                if slot in self.handed_out:
+                    self.handed_out.update(_sources(step, j))
         for position, step in enumerate(self.program.instructions):
             self._follow(position, step)
         end = len(self.program.instructions)
@@ -153,26 +159,17 @@ class Walk:
 
     def _place(self, step: Instruction, j: int, slot: int) -> tuple[int, ...]:
         """Return the buffers in which output j of ``step`` may lie."""
-        sources: tuple[int, ...] = ()
-        if step.into and step.into[j] >= 0:
-            sources = (step.into[j],)
-        elif step.claims:
-            sources = (step.claims[j],)
-        elif step.opcode is Opcode.MOVE:
-            sources = (step.inputs[j],)
-        elif step.opcode is Opcode.CALL and step.node is not None:
-            op = step.node.op
-            aliased = (*op.view_map.get(j, ()), *op.destroy_map.get(j, ()))
-            sources = tuple(step.inputs[i] for i in aliased)
+        sources = _sources(step, j)
         if sources:
             return tuple(sorted({b for i in sources for b in self.lies_in.get(i, ())}))
-        return (self.new_array(self.bytes_of(slot)),)
+        return (self.new_array(self.bytes_of(slot), slot in self.handed_out),)
 
-    def new_array(self, size: int) -> int:
-        """Return the buffer of an array that is made now."""
+    def new_array(self, size: int, handed_out: bool = False) -> int:
+        """Return the buffer of an array that is made now: one that is handed out is no larger."""
         self.now += size
         place = bisect_left(self.dropped, (size, -1))
-        if self.sharing and place < len(self.dropped) and self.dropped[place][0] <= 2 * size:
+        most = size if handed_out else 2 * size
+        if self.sharing and place < len(self.dropped) and self.dropped[place][0] <= most:
             _, buffer = self.dropped.pop(place)
             self.filled[buffer] = size
             return buffer
@@ -218,6 +215,21 @@ class Walk:
             self.lies_in[slot],
             variable.source,
         )
+
+
+def _sources(step: Instruction, j: int) -> tuple[int, ...]:
+    """Return the slots in whose arrays output j of an instruction may lie; none if it has its own.
+    """
+    if step.into and step.into[j] >= 0:
+        return (step.into[j],)
+    if step.claims:
+        return (step.claims[j],)
+    if step.opcode is Opcode.MOVE:
+        return (step.inputs[j],)
+    if step.opcode is Opcode.CALL and step.node is not None:
+        op = step.node.op
+        return tuple(step.inputs[i] for i in (*op.view_map.get(j, ()), *op.destroy_map.get(j, ())))
+    return ()
 
 
 @record

@@ -80,6 +80,19 @@ def test_branches_are_counted_once_each():
     assert report.results == 1600 and report.peak >= 1600
 
 
+def test_results_are_no_larger_than_the_peak():
+    """A result has an array of its size, not the memory of a larger value."""
+    x = T.dvector("x")
+    results = []
+    for k in range(4):
+        total = T.sort(T.exp(x * (k + 1.0))).sum()
+        results.append(T.cumsum(T.alloc(total, 600)))
+    report = symcomp.function([x], results, mode=UNFUSED).memory_report((1000,))
+    assert report.results == 4 * 8 * 600 < report.peak <= report.results + 2 * 8000
+    assert report.planned >= 8000
+    assert all(report.buffers[b] >= v.bytes for v in report.values for b in v.buffers)
+
+
 def _network(linker, updates, *excluded):
     mode = symcomp.Mode(linker).excluding("fusion", *excluded)
     x = T.dmatrix("x")
