@@ -134,12 +134,14 @@ cdef extern from "calls/sorting.h":
         int axis
         bint positions
 
-    ctypedef struct DistinctSpec:
-        bint index, inverse, counts
-
     int plan_sort(Planner *, const void *)
     int plan_search(Planner *, const void *)
     int plan_nonzero(Planner *, const void *)
+
+cdef extern from "calls/distinct.h":
+    ctypedef struct DistinctSpec:
+        bint index, inverse, counts
+
     int plan_distinct(Planner *, const void *)
 
 cdef extern from "calls/blas.h":

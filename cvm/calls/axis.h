@@ -271,27 +271,19 @@ static int plan_extreme(Planner *p, const void *given)
 typedef struct {
     SlicesCall slices;
     int64_t count;
-    int itemsize;
+    Place elements, places; /* memory for the first elements of a slice */
 } FirstCall;
 
 static int run_first(const void *params, Frame *frame)
 {
     const FirstCall *c = (const FirstCall *)params;
     struct first_in_order first;
-    int status = DONE;
     first.count = c->count;
-    first.elements = malloc((size_t)c->count * (size_t)c->itemsize);
-    first.places = (int64_t *)malloc((size_t)c->count * sizeof(int64_t));
-    if (first.elements == NULL || first.places == NULL) {
-        take_gil(frame->runner);
-        status = no_memory();
-    } else {
-        run_slices(c->slices.function, &c->slices.slices, data_at(frame, &c->slices.x),
-                   (const char *)&first, data_at(frame, &c->slices.out));
-    }
-    free(first.elements);
-    free(first.places);
-    return status;
+    first.elements = data_at(frame, &c->elements);
+    first.places = (int64_t *)data_at(frame, &c->places);
+    run_slices(c->slices.function, &c->slices.slices, data_at(frame, &c->slices.x),
+               (const char *)&first, data_at(frame, &c->slices.out));
+    return DONE;
 }
 
 /* The positions of the first elements along an axis: the inputs are x and how many of the largest, or
@@ -300,7 +292,7 @@ static int plan_first(Planner *p, const void *given)
 {
     const int along = ((const AxisSpec *)given)->axis;
     Operand *z;
-    const Operand *x = input_of(p, 0);
+    const Operand *x = input_of(p, 0), *writes[3];
     int64_t count, shape[MOST_AXES];
     line_function *function;
     Call *call;
@@ -323,12 +315,16 @@ static int plan_first(Planner *p, const void *given)
     memcpy(shape, x->shape, (size_t)x->ndim * sizeof(int64_t));
     shape[along] = count < 0 ? -count : count;
     z = new_output_apart(p, 0, NPY_INT64, 8, x->ndim, shape, NULL);
+    writes[0] = z;
+    writes[1] = new_scratch(p, x->type, x->itemsize, 1, &shape[along]);
+    writes[2] = new_scratch(p, NPY_INT64, 8, 1, &shape[along]);
     call = new_call(p, run_first, "topk", sizeof(FirstCall));
-    if (z == NULL || call == NULL)
+    if (z == NULL || writes[1] == NULL || writes[2] == NULL || call == NULL)
         return no_memory();
     c = (FirstCall *)call->params;
     c->count = shape[along];
-    c->itemsize = x->itemsize;
+    c->elements = placed(writes[1]);
+    c->places = placed(writes[2]);
     c->slices.x = placed(x);
     c->slices.out = placed(z);
     c->slices.function = function;
@@ -344,7 +340,7 @@ static int plan_first(Planner *p, const void *given)
     }
     call->work = (double)x->size;
     call->is_independent = 1;
-    status = set_operands(p, call, 1, &x, 1, (const Operand **)&z);
+    status = set_operands(p, call, 1, &x, 3, writes);
     return status == DONE ? give_output(p, 0, z) : status;
 }
 

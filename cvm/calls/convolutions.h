@@ -46,7 +46,7 @@ typedef struct {
 
 typedef struct {
     Convolving c;
-    Place a, b, z;
+    Place a, b, z, memory;
     int threads;
     int64_t size;           /* of the memory for columns, results and sums */
 } ConvolutionCall;
@@ -160,12 +160,7 @@ static int run_convolution(const void *params, Frame *frame)
 {
     const ConvolutionCall *k = (const ConvolutionCall *)params;
     Convolving c = k->c;
-    c.columns = (char *)malloc((size_t)k->size);
-    if (c.columns == NULL) {
-        take_gil(frame->runner);
-        PyErr_SetString(PyExc_MemoryError, "no memory for the windows of a convolution");
-        return RAISED;
-    }
+    c.columns = data_at(frame, &k->memory);
     c.a = data_at(frame, &k->a);
     c.b = data_at(frame, &k->b);
     c.z = data_at(frame, &k->z);
@@ -175,7 +170,6 @@ static int run_convolution(const void *params, Frame *frame)
     share(convolve_chunk, &c, c.chunks, k->threads);
     if (c.part == CONVOLVE_KERNELS)
         add_sums(&c);
-    free(c.columns);
     return DONE;
 }
 
@@ -286,7 +280,7 @@ static int plan_convolution(Planner *p, const void *given)
     const ConvolutionSpec *spec = (const ConvolutionSpec *)given;
     const int ndim = spec->ndim + 2, first = SPATIAL - spec->ndim;
     Operand *a = input_of(p, 0), *b = input_of(p, 1), *z;
-    const Operand *reads[2];
+    const Operand *reads[2], *writes[2];
     ConvolutionCall ready;
     Convolving *c = &ready.c;
     Windows *w = &c->windows;
@@ -334,9 +328,12 @@ static int plan_convolution(Planner *p, const void *given)
     ready.a = placed(reads[0]);
     ready.b = placed(reads[1]);
     ready.z = placed(z);
+    writes[0] = z;
+    writes[1] = new_scratch(p, NPY_UINT8, 1, 1, &ready.size);
     call = new_call(p, run_convolution, "convolution", sizeof(ConvolutionCall));
-    if (call == NULL)
+    if (writes[1] == NULL || call == NULL)
         return no_memory();
+    ready.memory = placed(writes[1]);
     *(ConvolutionCall *)call->params = ready;
     call->work = (double)(w->channels * product(w->kernel) / c->groups) * c->outputs *
                  product(w->counts) * c->images;
@@ -344,7 +341,7 @@ static int plan_convolution(Planner *p, const void *given)
     call->is_independent = 1;
     call->uses_threads = ready.threads > 1;
     call->uses_blas = 1;
-    status = set_operands(p, call, 2, reads, 1, (const Operand **)&z);
+    status = set_operands(p, call, 2, reads, 2, writes);
     return status == DONE ? give_output(p, 0, z) : status;
 }
 

@@ -30,6 +30,7 @@ typedef struct {
     int64_t other_steps[MOST_AXES];
     IndexArray *arrays;
     const int64_t *table;   /* of positions that are the same in all runs; NULL: each run lists them */
+    Place memory;           /* for the table of more than FEW_POSITIONS */
     struct places plan;
     move_function *move;
 } PositionsCall;
@@ -68,19 +69,10 @@ static int run_positions(const void *params, Frame *frame)
         return DONE;
     }
     if (c->count > FEW_POSITIONS)
-        table = (int64_t *)malloc(2 * (size_t)c->count * sizeof(int64_t));
-    if (table == NULL) {
-        take_gil(frame->runner);
-        return no_memory();
-    }
-    if (!list_positions(c, frame, table)) {
-        if (table != few)
-            free(table);
+        table = (int64_t *)data_at(frame, &c->memory);
+    if (!list_positions(c, frame, table))
         return DECLINED;
-    }
     move_positions(c, frame, table);
-    if (table != few)
-        free(table);
     return DONE;
 }
 
@@ -210,30 +202,36 @@ static void set_loops(const PositionsSpec *spec, PositionsCall *c, const Operand
     }
 }
 
-/* Emit the call, whose parameters are ready but for where its arrays lie. */
-static int emit_positions(Planner *p, const PositionsSpec *spec, const PositionsCall *ready,
-                          const Operand *x, const Operand *other)
+/* Emit the call, whose parameters are ready but for where its arrays lie: in ``rest``, as positions in the other
+   axes count from there, of ``x``, any element of which it may read or write, and in the other array. */
+static int emit_positions(Planner *p, const PositionsSpec *spec, PositionsCall *ready, const Operand *x,
+                          const Operand *rest, const Operand *other)
 {
-    const Operand *reads[2 + MOST_AXES];
-    Call *call = new_call(p, run_positions, ready->reads ? "gather" : "scatter",
-                          sizeof(PositionsCall));
+    const Operand *reads[2 + MOST_AXES], *writes[2] = {ready->reads ? other : x, NULL};
+    const int64_t length = (1 + ready->has_table) * ready->count;
+    Call *call;
     int i, n = 0;
-    PositionsCall *c;
+    ready->x = placed(rest);
+    ready->other = placed(other);
+    if (keep_positions(p, spec, ready) != DONE)
+        return RAISED;
+    if (ready->table == NULL && ready->count > FEW_POSITIONS) {
+        writes[1] = new_scratch(p, NPY_INT64, 8, 1, &length);
+        if (writes[1] == NULL)
+            return no_memory();
+        ready->memory = placed(writes[1]);
+    }
+    call = new_call(p, run_positions, ready->reads ? "gather" : "scatter", sizeof(PositionsCall));
     if (call == NULL)
         return no_memory();
-    c = (PositionsCall *)call->params;
-    *c = *ready;
-    c->x = placed(x);
-    c->other = placed(other);
-    if (keep_positions(p, spec, c) != DONE)
-        return RAISED;
-    call->work = (double)c->count * c->plan.inner.size * c->plan.outer.size;
+    *(PositionsCall *)call->params = *ready;
+    call->work = (double)ready->count * ready->plan.inner.size * ready->plan.outer.size;
     call->is_independent = 1;
     reads[n++] = ready->reads ? x : other;
     for (i = 0; i < spec->index.n_entries && n < 2 + MOST_AXES; i++)
         if (spec->index.entries[i].kind == ARRAY_AT)
             reads[n++] = input_of(p, spec->index.entries[i].bounds[0].input);
-    return set_operands(p, call, n, reads, 1, ready->reads ? &other : &x);
+    return set_operands(p, call, n, reads, writes[1] == NULL ? 1 : 2, writes);
 }
 
 /* ``x[...]`` with arrays of positions. */
@@ -263,7 +261,7 @@ static int plan_gather(Planner *p, const void *given)
     set_loops(spec, &c, rest, z->strides);
     c.move = c.plan.inner.size == 1 && !c.has_table ? function_that_takes(x->itemsize)
                                                     : function_that_sets(x->itemsize);
-    status = emit_positions(p, spec, &c, rest, z);
+    status = emit_positions(p, spec, &c, x, rest, z);
     return status == DONE ? give_output(p, 0, z) : status;
 }
 
@@ -297,7 +295,7 @@ static int plan_scatter(Planner *p, const void *given)
         stretched_steps(from, ndim, shape, spec->stretching, steps);
     set_loops(spec, &c, rest, steps);
     c.move = writer_of(z, spec->sets);
-    status = emit_positions(p, spec, &c, rest, from);
+    status = emit_positions(p, spec, &c, z, rest, from);
     return status == DONE ? give_output(p, 0, z) : status;
 }
 

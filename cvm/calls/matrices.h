@@ -32,6 +32,8 @@ typedef struct {
     decompose *function;
     struct decomposition d;
     Place given[MOST_INPUTS], found[MOST_OUTPUTS];
+    Place memory;           /* of all threads */
+    int64_t size;           /* of the memory of one */
     int n_found, threads;
     PyObject *limit;
 } MatricesCall;
@@ -40,6 +42,8 @@ typedef struct {
 typedef struct {
     decompose *function;
     const struct decomposition *d;
+    char *memory;
+    int64_t size;
     int n_found, outcome;
 } Decomposing;
 
@@ -48,22 +52,22 @@ static void decompose_one(void *work, int64_t i, int worker)
     Decomposing *w = (Decomposing *)work;
     struct decomposition d = *w->d;
     int k, outcome;
-    (void)worker;
     d.count = 1;
     for (k = 0; k < d.n_given; k++)
         d.given[k].data += i * d.given[k].each;
     for (k = 0; k < w->n_found; k++)
         d.found[k].data += i * d.found[k].each;
-    outcome = call_decomposition(w->function, &d);
+    outcome = decompose_in(w->memory + worker * w->size, w->size, w->function, &d);
     if (outcome != FOUND)
         __atomic_store_n(&w->outcome, outcome, __ATOMIC_RELAXED);
 }
 
 /* Decompose the matrices of a stack, which threads share, or one, with the threads of BLAS. */
-static int decompose_all(const MatricesCall *c, const struct decomposition *d, Runner *runner)
+static int decompose_all(const MatricesCall *c, const struct decomposition *d, char *memory,
+                         Runner *runner)
 {
     if (c->threads > 1) {
-        Decomposing work = {c->function, d, c->n_found, FOUND};
+        Decomposing work = {c->function, d, memory, c->size, c->n_found, FOUND};
         share(decompose_one, &work, d->count, c->threads);
         return work.outcome;
     }
@@ -74,14 +78,14 @@ static int decompose_all(const MatricesCall *c, const struct decomposition *d, R
         if (limit_blas(c->limit, 1) < 0)
             return FAILED;
         give_up_gil(runner);
-        outcome = call_decomposition(c->function, d);
+        outcome = decompose_in(memory, c->size, c->function, d);
         take_gil(runner);
         failed = limit_blas(c->limit, 0) < 0;
         if (was_released && !failed)
             give_up_gil(runner);
         return outcome;
     }
-    return call_decomposition(c->function, d);
+    return decompose_in(memory, c->size, c->function, d);
 }
 
 static int run_matrices(const void *params, Frame *frame)
@@ -98,7 +102,7 @@ static int run_matrices(const void *params, Frame *frame)
         d.found[i] = c->d.found[i];
         d.found[i].data = data_at(frame, &c->found[i]);
     }
-    outcome = decompose_all(c, &d, frame->runner);
+    outcome = decompose_all(c, &d, data_at(frame, &c->memory), frame->runner);
     if (frame->runner->released == NULL && PyErr_Occurred())
         return RAISED;
     if (outcome == NO_MEMORY) {
@@ -106,7 +110,7 @@ static int run_matrices(const void *params, Frame *frame)
         PyErr_SetString(PyExc_MemoryError, "no memory to decompose a matrix");
         return RAISED;
     }
-    return outcome == FAILED ? DECLINED : DONE;
+    return outcome == FOUND ? DONE : DECLINED;
 }
 
 /* Read an operand as a stack of matrices, or of vectors; 0 if there is no one step from each to the
@@ -241,27 +245,41 @@ static int plan_residuals(Planner *p, const MatricesSpec *spec, int64_t m, int64
 }
 
 /* Choose who shares the work: threads of the pool the matrices of a stack, those of BLAS a large one. */
-static void set_threads(const MatricesSpec *spec, Call *call, double work_of_one)
+static void choose_threads(const MatricesSpec *spec, MatricesCall *c, double work_of_one)
 {
-    MatricesCall *c = (MatricesCall *)call->params;
-    call->nanoseconds = NANOSECONDS_OF_CALL + call->work * NANOSECONDS_OF_DECOMPOSITION;
-    c->threads = c->d.count > 1 && call->work >= WORK_WORTH_SHARING ? spec->threads : 1;
-    if (c->d.count == 1 && work_of_one >= WORTH_THREADS_OF_BLAS)
+    const int64_t count = c->d.count;
+    c->threads = 1;
+    if (count > 1 && (double)count * work_of_one >= WORK_WORTH_SHARING)
+        c->threads = count < spec->threads ? (int)count : spec->threads;
+    if (count == 1 && work_of_one >= WORTH_THREADS_OF_BLAS)
         c->limit = spec->limit;
-    call->uses_threads = c->threads > 1;
-    call->uses_blas = 1;
-    call->is_independent = c->limit == NULL;
+}
+
+/* Give the threads memory, if they need some: as one more of ``n`` results. Their number; -1: there is none. */
+static int add_memory(Planner *p, MatricesCall *c, int n, const Operand **written)
+{
+    int64_t bytes;
+    c->size = memory_for(c->function, &c->d);
+    bytes = c->size * c->threads;
+    if (bytes == 0)
+        return n;
+    written[n] = new_scratch(p, NPY_UINT8, 1, 1, &bytes);
+    if (written[n] == NULL)
+        return -1;
+    c->memory = placed(written[n]);
+    return n + 1;
 }
 
 static int plan_matrices(Planner *p, const void *given)
 {
     const MatricesSpec *spec = (const MatricesSpec *)given;
     const Operand *inputs[MOST_INPUTS];
-    Operand *outputs[MOST_OUTPUTS];
+    const Operand *outputs[MOST_OUTPUTS + 1];   /* and the memory */
     MatricesCall ready;
     Call *call;
-    int i, status;
+    int i, status, n_written;
     int64_t m, n;
+    double work_of_one;
     memset(&ready, 0, sizeof(ready));
     status = read_given(p, spec, &ready, inputs);
     if (status != DONE)
@@ -275,21 +293,27 @@ static int plan_matrices(Planner *p, const void *given)
     }
     ready.function = spec->function;
     ready.n_found = spec->n_found;
-    call = new_call(p, run_matrices, "decompose", sizeof(MatricesCall));
-    if (call == NULL)
-        return no_memory();
-    *(MatricesCall *)call->params = ready;
     m = ready.d.given[0].rows;
     n = ready.d.given[0].columns;
-    call->work = (double)ready.d.count * m * n * (m < n ? m : n);
-    set_threads(spec, call, (double)m * n * (m < n ? m : n));
-    status = set_operands(p, call, spec->n_given, inputs, spec->n_found, (const Operand **)outputs);
+    work_of_one = (double)m * n * (m < n ? m : n);
+    choose_threads(spec, &ready, work_of_one);
+    n_written = add_memory(p, &ready, spec->n_found, outputs);
+    call = new_call(p, run_matrices, "decompose", sizeof(MatricesCall));
+    if (n_written < 0 || call == NULL)
+        return no_memory();
+    *(MatricesCall *)call->params = ready;
+    call->work = (double)ready.d.count * work_of_one;
+    call->nanoseconds = NANOSECONDS_OF_CALL + call->work * NANOSECONDS_OF_DECOMPOSITION;
+    call->uses_threads = ready.threads > 1;
+    call->uses_blas = 1;
+    call->is_independent = ready.limit == NULL;
+    status = set_operands(p, call, spec->n_given, inputs, n_written, outputs);
     if (status != DONE)
         return status;
     if (spec->n_found == 0)
         return give_output(p, 0, input_of(p, 0));
     for (i = 0; i < spec->n_found; i++)
-        if (give_output(p, i, outputs[i]) != DONE)
+        if (give_output(p, i, (Operand *)outputs[i]) != DONE)
             return RAISED;
     return spec->residuals >= 0 ? plan_residuals(p, spec, m, n) : DONE;
 }

@@ -1,4 +1,4 @@
-/* Sorting and searching, by NumPy's functions; the elements that are not 0, and the distinct ones. */
+/* Sorting and searching, by NumPy's functions; the elements that are not 0. */
 #ifndef SYMCOMP_SORTING_H
 #define SYMCOMP_SORTING_H
 
@@ -10,24 +10,191 @@ typedef struct {
     int axis, positions;
 } SortSpec;
 
+/* ---- sorting */
+
+/* NumPy's function for a dtype, which takes two elements or more, and memory for a slice that does not lie in
+   one piece. */
+struct sorter {
+    PyArray_SortFunc *sort;
+    PyArray_ArgSortFunc *argsort;
+    int itemsize;
+    char *elements;
+    int64_t *places;
+    int *failed;
+};
+
+#define COPY_LINE(SIZE)                                                                            \
+    case SIZE:                                                                                     \
+        for (i = 0; i < n; i++)                                                                    \
+            memcpy(to + i * to_step, from + i * from_step, SIZE);                                  \
+        break
+
+static void copy_line(int itemsize, int64_t n, const char *from, int64_t from_step, char *to,
+                      int64_t to_step)
+{
+    int64_t i;
+    switch (itemsize) {
+        COPY_LINE(1);
+        COPY_LINE(2);
+        COPY_LINE(4);
+        COPY_LINE(8);
+        COPY_LINE(16);
+    }
+}
+
+/* Sort slices where they lie. */
+static void sort_lines(int64_t n, int64_t m, const char *x, int64_t x_step, int64_t x_line,
+                       const char *second, int64_t second_step, int64_t second_line, char *out,
+                       int64_t out_step, int64_t out_line)
+{
+    const struct sorter *s = (const struct sorter *)second;
+    for (; n > 1 && m > 0; m--, out += out_line) {
+        const int in_place = out_step == s->itemsize;
+        char *line = in_place ? out : s->elements;
+        if (!in_place)
+            copy_line(s->itemsize, n, out, out_step, line, s->itemsize);
+        *s->failed |= s->sort(line, n, NULL) < 0;
+        if (!in_place)
+            copy_line(s->itemsize, n, line, s->itemsize, out, out_step);
+    }
+    (void)x, (void)x_step, (void)x_line, (void)second_step, (void)second_line;
+}
+
+/* The positions that sort slices. */
+static void argsort_lines(int64_t n, int64_t m, const char *x, int64_t x_step, int64_t x_line,
+                          const char *second, int64_t second_step, int64_t second_line, char *out,
+                          int64_t out_step, int64_t out_line)
+{
+    const struct sorter *s = (const struct sorter *)second;
+    int64_t i;
+    for (; m > 0; m--, x += x_line, out += out_line) {
+        int64_t *places = out_step == 8 ? (int64_t *)out : s->places;
+        char *line = x_step == s->itemsize ? (char *)x : s->elements;
+        if (line != x)
+            copy_line(s->itemsize, n, x, x_step, line, s->itemsize);
+        for (i = 0; i < n; i++)
+            places[i] = i;
+        if (n > 1)
+            *s->failed |= s->argsort(line, (npy_intp *)places, n, NULL) < 0;
+        if ((char *)places != out)
+            copy_line(8, n, (const char *)places, 8, out, out_step);
+    }
+    (void)second_step, (void)second_line;
+}
+
 typedef struct {
-    const Operand *x, *second, *z;
-    int axis, side;
+    struct sorter sorter;
+    Slices slices;
+    Place x, z, elements, places;
 } SortCall;
 
-/* An operand as an array for a function of NumPy; with the GIL. New reference. */
-static PyArrayObject *shown(const Frame *frame, const Operand *x)
+static int no_memory_to_sort(Frame *frame)
 {
-    return (PyArrayObject *)array_over(frame, x, NULL);
+    take_gil(frame->runner);
+    return no_memory();
 }
 
 static int run_sort(const void *params, Frame *frame)
 {
     const SortCall *c = (const SortCall *)params;
-    PyArrayObject *z = shown(frame, c->z);
-    int failed = z == NULL || PyArray_Sort(z, c->axis, NPY_QUICKSORT) < 0;
-    Py_XDECREF(z);
-    return failed ? RAISED : DONE;
+    struct sorter s = c->sorter;
+    int failed = 0;
+    s.elements = data_at(frame, &c->elements);
+    s.places = (int64_t *)data_at(frame, &c->places);
+    s.failed = &failed;
+    run_slices(s.argsort != NULL ? argsort_lines : sort_lines, &c->slices, data_at(frame, &c->x),
+               (const char *)&s, data_at(frame, &c->z));
+    return failed ? no_memory_to_sort(frame) : DONE;
+}
+
+/* The functions by which NumPy sorts a dtype; they need no Python. NULL: there is none. */
+static PyArray_ArrFuncs *functions_of(int type)
+{
+    PyArray_Descr *dtype = PyArray_DescrFromType(type);
+    PyArray_ArrFuncs *found = PyDataType_GetArrFuncs(dtype);
+    Py_DECREF(dtype); /* NumPy keeps the dtypes of numbers. */
+    return found->sort[NPY_QUICKSORT] && found->argsort[NPY_QUICKSORT] && found->argsort[NPY_MERGESORT]
+               ? found
+               : NULL;
+}
+
+static double work_of_sorting(int64_t slices, int64_t n)
+{
+    return (double)slices * (double)n * (n > 1 ? log2((double)n) : 1);
+}
+
+/* Emit: z is set to the positions that sort x along an axis, or sorted, if it is x. */
+static int emit_sort(Planner *p, const struct sorter *how, const Operand *x, Operand *z, int along)
+{
+    const int64_t n = x->shape[along];
+    const Operand *writes[3] = {z};
+    SortCall ready = {.sorter = *how, .x = placed(x), .z = placed(z)};
+    Call *call;
+    int axis, n_writes = 1;
+    if (x->strides[along] != x->itemsize) {
+        const Operand *line = writes[n_writes++] = new_scratch(p, x->type, x->itemsize, 1, &n);
+        if (line == NULL)
+            return no_memory();
+        ready.elements = placed(line);
+    }
+    if (how->argsort != NULL && z->strides[along] != 8) {
+        const Operand *line = writes[n_writes++] = new_scratch(p, NPY_INT64, 8, 1, &n);
+        if (line == NULL)
+            return no_memory();
+        ready.places = placed(line);
+    }
+    ready.slices.n = n;
+    ready.slices.x_step = x->strides[along];
+    ready.slices.out_step = z->strides[along];
+    for (axis = 0; axis < x->ndim; axis++)
+        if (axis != along)
+            add_axis_across(&ready.slices, x->shape[axis], x->strides[axis], 0, z->strides[axis]);
+    call = new_call(p, run_sort, how->argsort != NULL ? "argsort" : "sort", sizeof(SortCall));
+    if (call == NULL)
+        return no_memory();
+    *(SortCall *)call->params = ready;
+    call->work = work_of_sorting(n > 0 ? x->size / n : 0, n);
+    call->is_independent = 1;
+    return set_operands(p, call, 1, &x, n_writes, writes);
+}
+
+/* x in order along an axis, or the positions that sort it. */
+static int plan_sort(Planner *p, const void *given)
+{
+    const SortSpec *spec = (const SortSpec *)given;
+    const Operand *x = input_of(p, 0);
+    const PyArray_ArrFuncs *functions;
+    struct sorter how = {0};
+    Operand *z;
+    int status;
+    if (!is_plain(x) || spec->axis >= x->ndim || (functions = functions_of(x->type)) == NULL)
+        return DECLINED;
+    how.itemsize = x->itemsize;
+    if (spec->positions) {
+        how.argsort = functions->argsort[NPY_MERGESORT];
+        z = new_output_apart(p, 0, NPY_INT64, 8, x->ndim, x->shape, NULL);
+        status = z == NULL ? no_memory() : emit_sort(p, &how, x, z, spec->axis);
+    } else {
+        how.sort = functions->sort[NPY_QUICKSORT];
+        z = new_output_apart(p, 0, x->type, x->itemsize, x->ndim, x->shape, NULL);
+        status = z == NULL ? no_memory() : emit_copy(p, z, x);
+        if (status == DONE)
+            status = emit_sort(p, &how, z, z, spec->axis);
+    }
+    return status == DONE ? give_output(p, 0, z) : status;
+}
+
+/* ---- searching */
+
+typedef struct {
+    const Operand *x, *second, *z;
+    int side;
+} SearchCall;
+
+/* An operand as an array for a function of NumPy; with the GIL. New reference. */
+static PyArrayObject *shown(const Frame *frame, const Operand *x)
+{
+    return (PyArrayObject *)array_over(frame, x, NULL);
 }
 
 /* Copy an array of positions that NumPy made to where they belong. Takes over the reference. */
@@ -44,18 +211,9 @@ static int take_positions(PyObject *found, const Frame *frame, const Operand *z)
     return failed ? RAISED : DONE;
 }
 
-static int run_argsort(const void *params, Frame *frame)
-{
-    const SortCall *c = (const SortCall *)params;
-    PyArrayObject *x = shown(frame, c->x);
-    PyObject *found = x == NULL ? NULL : PyArray_ArgSort(x, c->axis, NPY_MERGESORT);
-    Py_XDECREF(x);
-    return take_positions(found, frame, c->z);
-}
-
 static int run_search(const void *params, Frame *frame)
 {
-    const SortCall *c = (const SortCall *)params;
+    const SearchCall *c = (const SearchCall *)params;
     PyArrayObject *x = shown(frame, c->x), *v = shown(frame, c->second);
     PyObject *found = x == NULL || v == NULL
                           ? NULL
@@ -65,61 +223,29 @@ static int run_search(const void *params, Frame *frame)
     return take_positions(found, frame, c->z);
 }
 
-static int emit_sort(Planner *p, call_function *run, const char *name, const Operand *x,
-                     const Operand *second, const Operand *z, int axis, int side)
-{
-    Call *call = new_call(p, run, name, sizeof(SortCall));
-    const Operand *reads[2] = {x, second};
-    SortCall *c;
-    if (call == NULL)
-        return no_memory();
-    c = (SortCall *)call->params;
-    c->x = x;
-    c->second = second;
-    c->z = z;
-    c->axis = axis;
-    c->side = side;
-    call->needs_gil = 1;
-    call->work = (double)x->size;
-    return set_operands(p, call, second == NULL ? 1 : 2, reads, 1, &z);
-}
-
-/* x in order along an axis, or the positions that sort it. */
-static int plan_sort(Planner *p, const void *given)
-{
-    const SortSpec *spec = (const SortSpec *)given;
-    const Operand *x = input_of(p, 0);
-    Operand *z;
-    int status;
-    if (!is_plain(x) || spec->axis >= x->ndim)
-        return DECLINED;
-    if (spec->positions) {
-        z = new_output_apart(p, 0, NPY_INT64, 8, x->ndim, x->shape, NULL);
-        status = z == NULL ? no_memory()
-                           : emit_sort(p, run_argsort, "argsort", x, NULL, z, spec->axis, 0);
-    } else {
-        z = new_output_apart(p, 0, x->type, x->itemsize, x->ndim, x->shape, NULL);
-        status = z == NULL ? no_memory() : emit_copy(p, z, x);
-        if (status == DONE)
-            status = emit_sort(p, run_sort, "sort", z, NULL, z, spec->axis, 0);
-    }
-    return status == DONE ? give_output(p, 0, z) : status;
-}
-
 /* Where the second input would go in the first, a sorted vector. */
 static int plan_search(Planner *p, const void *given)
 {
     const int right = ((const AxisSpec *)given)->axis;
-    const Operand *x = input_of(p, 0), *v = input_of(p, 1);
+    const Operand *x = input_of(p, 0), *v = input_of(p, 1), *reads[2] = {x, v};
     Operand *z;
+    Call *call;
+    SearchCall *c;
     int status;
     if (!is_plain(x) || !is_plain(v) || x->ndim != 1)
         return DECLINED;
     z = new_output_apart(p, 0, NPY_INT64, 8, v->ndim, v->shape, NULL);
-    if (z == NULL)
+    call = new_call(p, run_search, "searchsorted", sizeof(SearchCall));
+    if (z == NULL || call == NULL)
         return no_memory();
-    status = emit_sort(p, run_search, "searchsorted", x, v, z, 0,
-                       right ? NPY_SEARCHRIGHT : NPY_SEARCHLEFT);
+    c = (SearchCall *)call->params;
+    c->x = reads[0];
+    c->second = reads[1];
+    c->z = z;
+    c->side = right ? NPY_SEARCHRIGHT : NPY_SEARCHLEFT;
+    call->needs_gil = 1;
+    call->work = (double)v->size;
+    status = set_operands(p, call, 2, reads, 1, (const Operand **)&z);
     return status == DONE ? give_output(p, 0, z) : status;
 }
 
@@ -232,213 +358,6 @@ static int plan_nonzero(Planner *p, const void *given)
         return RAISED;
     for (axis = 0; axis < x->ndim; axis++)
         if (give_output(p, axis, outputs[axis]) != DONE)
-            return RAISED;
-    return DONE;
-}
-
-/* ---- distinct elements */
-
-typedef struct {
-    int index, inverse, counts;
-} DistinctSpec;
-
-typedef struct {
-    const Operand *x, *sorted, *order, *starts, *count;
-    Place values, index, inverse, counts;
-    int stable, has_index, has_inverse, has_counts;
-    int64_t n, n_distinct;
-} DistinctCall;
-
-/* Sort the elements, and find where runs of equal ones begin. */
-static int run_find_runs(const void *params, Frame *frame)
-{
-    const DistinctCall *c = (const DistinctCall *)params;
-    const Operand *s = c->sorted;
-    char *sorted = frame->address[s->storage->index] + s->offset;
-    int64_t *starts = (int64_t *)(frame->address[c->starts->storage->index] + c->starts->offset);
-    int64_t count, i;
-    if (c->order != NULL) {
-        int64_t *order = (int64_t *)(frame->address[c->order->storage->index] + c->order->offset);
-        const char *x = frame->address[c->x->storage->index] + c->x->offset;
-        PyArrayObject *array = shown(frame, c->x);
-        PyObject *found = array == NULL ? NULL
-                                        : PyArray_ArgSort(array, 0, c->stable ? NPY_MERGESORT
-                                                                              : NPY_QUICKSORT);
-        Py_XDECREF(array);
-        if (take_positions(found, frame, c->order) != DONE)
-            return RAISED;
-        for (i = 0; i < c->n; i++)
-            memcpy(sorted + i * s->itemsize, x + order[i] * s->itemsize, (size_t)s->itemsize);
-    } else {
-        PyArrayObject *array = shown(frame, s);
-        const int failed = array == NULL || PyArray_Sort(array, 0, NPY_QUICKSORT) < 0;
-        Py_XDECREF(array);
-        if (failed)
-            return RAISED;
-    }
-    count = list_runs(kind_of_type(s->type), s->itemsize, c->n, sorted, starts);
-    if (count < 0)
-        return DECLINED;
-    *(int64_t *)(frame->address[c->count->storage->index] + c->count->offset) = count;
-    return DONE;
-}
-
-static int run_distinct(const void *params, Frame *frame)
-{
-    const DistinctCall *c = (const DistinctCall *)params;
-    const Operand *s = c->sorted;
-    const char *sorted = frame->address[s->storage->index] + s->offset;
-    const int64_t *starts =
-        (const int64_t *)(frame->address[c->starts->storage->index] + c->starts->offset);
-    const int64_t *order =
-        c->order == NULL
-            ? NULL
-            : (const int64_t *)(frame->address[c->order->storage->index] + c->order->offset);
-    char *values = data_at(frame, &c->values);
-    int64_t k, i;
-    for (k = 0; k < c->n_distinct; k++)
-        memcpy(values + k * s->itemsize, sorted + starts[k] * s->itemsize, (size_t)s->itemsize);
-    if (c->has_index)
-        for (k = 0; k < c->n_distinct; k++)
-            ((int64_t *)data_at(frame, &c->index))[k] = order[starts[k]];
-    if (c->has_inverse)
-        for (k = 0; k < c->n_distinct; k++)
-            for (i = starts[k]; i < starts[k + 1]; i++)
-                ((int64_t *)data_at(frame, &c->inverse))[order[i]] = k;
-    if (c->has_counts)
-        for (k = 0; k < c->n_distinct; k++)
-            ((int64_t *)data_at(frame, &c->counts))[k] = starts[k + 1] - starts[k];
-    return DONE;
-}
-
-/* Emit and run: sort the elements, and find where runs of equal ones begin. NULL: with an exception. */
-static const DistinctCall *find_runs(Planner *p, const DistinctSpec *spec, Operand *x)
-{
-    DistinctCall *c = (DistinctCall *)pool_new(&p->pool, sizeof(DistinctCall));
-    Operand *wide = orderable(p, x), *flat = wide == NULL ? NULL : in_c_order(p, wide);
-    const Operand *read;
-    int64_t n = x->size, more = n + 1;
-    Call *call;
-    flat = flat == NULL ? NULL : new_view(p, flat, 0, 1, &n, NULL);
-    if (c == NULL || flat == NULL)
-        goto failed;
-    c->n = n;
-    c->x = read = flat;
-    c->stable = spec->index;
-    c->has_index = spec->index;
-    c->has_inverse = spec->inverse;
-    c->has_counts = spec->counts;
-    c->sorted = new_scratch(p, flat->type, flat->itemsize, 1, &n);
-    c->starts = new_scratch(p, NPY_INT64, 8, 1, &more);
-    c->count = new_scratch(p, NPY_INT64, 8, 0, NULL);
-    if (c->sorted == NULL || c->starts == NULL || c->count == NULL)
-        goto failed;
-    if (spec->index || spec->inverse) {
-        c->order = new_scratch(p, NPY_INT64, 8, 1, &n);
-        if (c->order == NULL)
-            goto failed;
-    } else if (emit_copy(p, c->sorted, flat) != DONE) {
-        return NULL;
-    }
-    call = new_call(p, run_find_runs, "find runs", sizeof(DistinctCall));
-    if (call == NULL)
-        goto failed;
-    *(DistinctCall *)call->params = *c;
-    call->needs_gil = 1;
-    call->work = (double)n;
-    if (set_operands(p, call, 1, &read, 1, &c->count) != DONE)
-        return NULL;
-    return c;
-failed:
-    no_memory();
-    return NULL;
-}
-
-/* The distinct elements of x, sorted; then, as the flags say, where each occurs first, which of them
-   each element is, and how often each occurs. */
-static int plan_distinct(Planner *p, const void *given)
-{
-    const DistinctSpec *spec = (const DistinctSpec *)given;
-    const DistinctCall *found = (const DistinctCall *)p->saved;
-    Operand *x = input_of(p, 0), *values, *wide;
-    Operand *extra[3] = {NULL, NULL, NULL};
-    DistinctCall ready;
-    Call *call;
-    int64_t count;
-    int type, itemsize, at = 1, k, status;
-    if (!is_plain(x))
-        return DECLINED;
-    type = x->type;
-    itemsize = x->itemsize;
-    if (found == NULL) {
-        found = find_runs(p, spec, x);
-        if (found == NULL)
-            return RAISED;
-        status = run_planned(p);
-        if (status == DONE)
-            status = checkpoint(p, found);
-        if (status != DONE)
-            return status;
-    }
-    ready = *found;
-    status = guarded_number(p, (Operand *)ready.count, &count);
-    if (status != DONE)
-        return status;
-    ready.n_distinct = count;
-    values = new_output_apart(p, 0, type, itemsize, 1, &count, NULL);
-    wide = type == ready.sorted->type
-               ? values
-               : new_scratch(p, ready.sorted->type, ready.sorted->itemsize, 1, &count);
-    if (values == NULL || wide == NULL)
-        return no_memory();
-    ready.values = placed(wide);
-    if (spec->index) {
-        extra[at - 1] = new_output_apart(p, at, NPY_INT64, 8, 1, &count, NULL);
-        at++;
-    }
-    if (spec->inverse) {
-        extra[at - 1] = new_output_apart(p, at, NPY_INT64, 8, x->ndim, x->shape, NULL);
-        at++;
-    }
-    if (spec->counts) {
-        extra[at - 1] = new_output_apart(p, at, NPY_INT64, 8, 1, &count, NULL);
-        at++;
-    }
-    for (k = 0; k < at - 1; k++)
-        if (extra[k] == NULL)
-            return no_memory();
-    k = 0;
-    if (spec->index)
-        ready.index = placed(extra[k++]);
-    if (spec->inverse)
-        ready.inverse = placed(extra[k++]);
-    if (spec->counts)
-        ready.counts = placed(extra[k++]);
-    call = new_call(p, run_distinct, "distinct", sizeof(DistinctCall));
-    if (call == NULL)
-        return no_memory();
-    *(DistinctCall *)call->params = ready;
-    call->work = (double)ready.n;
-    if (set_operands(p, call, 1, &ready.sorted, 1, (const Operand **)&wide) != DONE)
-        return RAISED;
-#if HAS_HALVES
-    if (wide != values) {
-        WideningCall *c;
-        call = new_call(p, run_narrowing, "cast", sizeof(WideningCall));
-        if (call == NULL)
-            return no_memory();
-        c = (WideningCall *)call->params;
-        c->from = placed(wide);
-        c->to = placed(values);
-        c->n = count;
-        if (set_operands(p, call, 1, (const Operand **)&wide, 1, (const Operand **)&values) != DONE)
-            return RAISED;
-    }
-#endif
-    if (give_output(p, 0, values) != DONE)
-        return RAISED;
-    for (k = 0; k < at - 1; k++)
-        if (give_output(p, 1 + k, extra[k]) != DONE)
             return RAISED;
     return DONE;
 }

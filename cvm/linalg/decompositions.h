@@ -6,8 +6,9 @@
 
 enum { MOST_INPUTS = 3, MOST_OUTPUTS = 4 };
 
-/* The outcome. FAILED: Python raises the error, or finds another way. */
-enum { FOUND = 0, FAILED = 1, NO_MEMORY = 2 };
+/* The outcome. FAILED: Python raises the error, or finds another way. MEASURED: there was too little memory
+   to compute in, and it is known how much is needed. */
+enum { FOUND = 0, FAILED = 1, NO_MEMORY = 2, MEASURED = 3 };
 
 /* Outputs are in C order, and none is where an input is. */
 struct decomposition {
@@ -21,19 +22,38 @@ struct decomposition {
     struct stack given[MOST_INPUTS], found[MOST_OUTPUTS];
 };
 
-/* The caller frees the memory. */
 typedef int decompose(const struct decomposition *d, struct arena *arena);
 
+/* All memory has been taken. */
 #define NEEDS_MEMORY                                                                               \
-    if (arena->failed)                                                                             \
-        return NO_MEMORY
+    if (arena->used > arena->size)                                                                 \
+        return MEASURED
 
+/* The bytes that a decomposition takes for matrices of these lengths; their numbers are not read. */
+static int64_t memory_for(decompose *function, const struct decomposition *d)
+{
+    struct arena arena = {NULL, -1, 0};
+    function(d, &arena);
+    return arena.used;
+}
+
+static int decompose_in(char *memory, int64_t size, decompose *function,
+                        const struct decomposition *d)
+{
+    struct arena arena = {memory, size, 0};
+    return function(d, &arena);
+}
+
+/* Decompose in memory that is given back. */
 static int call_decomposition(decompose *function, const struct decomposition *d)
 {
-    struct arena arena;
-    begin(&arena);
-    int outcome = function(d, &arena);
-    release(&arena);
+    const int64_t size = memory_for(function, d);
+    char *memory = (char *)malloc((size_t)size + 1);
+    int outcome;
+    if (memory == NULL)
+        return NO_MEMORY;
+    outcome = decompose_in(memory, size, function, d);
+    free(memory);
     return outcome;
 }
 
@@ -202,14 +222,13 @@ static int solve(const struct decomposition *d, struct arena *arena)
     blas_int info = 0, length = 0;
     void *a = take(arena, n * n * size), *b = take(arena, n * k * size);
     void *pivots = take_integers(arena, n), *work = NULL;
-    NEEDS_MEMORY;
     if (d->option > POSITIVE) {
         double few[2];
         solve_one(d, n, k, a, b, pivots, few, -1, &info);
         length = length_asked(kind, few);
         work = take(arena, length * size);
-        NEEDS_MEMORY;
     }
+    NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, n);
         gather_sides(d, i, b);

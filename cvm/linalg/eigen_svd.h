@@ -213,14 +213,14 @@ static int eig(const struct decomposition *d, struct arena *arena)
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const int64_t n = d->given[0].rows;
-    double few[2];
-    struct workspace s = {few, NULL, NULL, -1, 0, 0};
+    double few[2], reals[1];
+    struct workspace s = {few, reals, NULL, -1, 0, 0};
     void *a = take(arena, n * n * size), *columns = take(arena, n * n * size);
     void *values = take(arena, 2 * n * size);
-    s.reals = take(arena, 2 * n * real_size(kind));
     call_eig(kind, n, a, values, columns, &s, &info);
     s.length = length_asked(kind, few);
     s.work = take(arena, s.length * size);
+    s.reals = take(arena, 2 * n * real_size(kind));
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, n);
@@ -270,7 +270,8 @@ static void prepare_svd(struct arena *arena, int kind, int sides, int64_t m, int
 {
     const int64_t k = MIN(m, n), size = size_of(kind);
     const int64_t columns_of_u = sides == WHOLE_SIDES ? m : k;
-    double few[2];
+    double few[2], reals[1];
+    int64_t integers[1];
     blas_int info = 0;
     *x = (struct svd){.kind = kind, .sides = sides, .m = m, .n = n};
     x->rows_of_v = sides == WHOLE_SIDES ? n : k;
@@ -278,16 +279,15 @@ static void prepare_svd(struct arena *arena, int kind, int sides, int64_t m, int
     x->s = take(arena, k * real_size(kind));
     x->u = sides ? take(arena, m * columns_of_u * size) : NULL;
     x->v = sides ? take(arena, x->rows_of_v * n * size) : NULL;
+    x->space = (struct workspace){few, reals, integers, -1, 0, 0};
+    call_svd(x, &info);
+    x->space.length = length_asked(kind, few);
+    x->space.work = take(arena, x->space.length * size);
     /* The length that the documentation gives, which differs between versions for values alone. */
     if (is_complex(kind))
         x->space.reals = take(arena, k * MAX(5 * k + 7, 2 * MAX(m, n) + 2 * k + 1) *
                                          real_size(kind));
     x->space.integers = take_integers(arena, 8 * k);
-    x->space.work = few;
-    x->space.length = -1;
-    call_svd(x, &info);
-    x->space.length = length_asked(kind, few);
-    x->space.work = take(arena, x->space.length * size);
 }
 
 /* u, s, vh; or s alone. `option`: which sides. */

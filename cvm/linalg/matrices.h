@@ -26,45 +26,27 @@ struct stack {
     int64_t rows, columns, down, along, each;
 };
 
-/* -- memory that is given back together */
+/* -- memory */
 
-enum { MOST_BLOCKS = 20, FEW_BYTES = 6144 };
+/* The memory of a decomposition, which takes pieces of it on lines of the cache. With too little, it only finds
+   how much it takes. */
 struct arena {
-    void *blocks[MOST_BLOCKS];
-    int count, failed;
-    int64_t used;               /* of what follows, where small ones lie */
-    _Alignas(64) double few[FEW_BYTES / 8]; /* on lines of the cache, as pieces of it are */
+    char *memory;
+    int64_t size, used;
 };
-
-static void begin(struct arena *arena) { arena->count = arena->failed = 0, arena->used = 0; }
 
 static void *take(struct arena *arena, int64_t size)
 {
-    const int64_t numbers = (size + 63) / 64 * 8;
-    void *block;
-    if (numbers <= FEW_BYTES / 8 - arena->used) {
-        arena->used += numbers;
-        return arena->few + (arena->used - numbers);
-    }
-    block = arena->count < MOST_BLOCKS ? malloc((size_t)size) : NULL;
-    if (!block)
-        arena->failed = 1;
-    else
-        arena->blocks[arena->count++] = block;
-    return block;
+    const int64_t at = arena->used;
+    arena->used += (size + 63) / 64 * 64;
+    return arena->used <= arena->size ? arena->memory + at : NULL;
 }
 
 /* Zeros, as integers of BLAS may be written in part. */
 static void *take_integers(struct arena *arena, int64_t n)
 {
-    void *block = take(arena, n * (int64_t)sizeof(int64_t));
-    return block ? memset(block, 0, (size_t)n * sizeof(int64_t)) : NULL;
-}
-
-static void release(struct arena *arena)
-{
-    while (arena->count)
-        free(arena->blocks[--arena->count]);
+    void *piece = take(arena, n * (int64_t)sizeof(int64_t));
+    return piece ? memset(piece, 0, (size_t)n * sizeof(int64_t)) : NULL;
 }
 
 /* -- numbers */

@@ -193,6 +193,24 @@ def test_index_out_of_range():
         np.testing.assert_array_equal(f(v, good, good)[0], v[good])
 
 
+def test_positions_may_be_anywhere():
+    """Reads and writes at positions wait for others of the array, wherever positions lie."""
+    x, i = T.dvector("x"), T.lvector("i")
+    added = T.inc_subtensor(T.exp(x)[i], 2.0)
+    start = T.cumsum(x)
+    with threads_side_by_side(2):
+        f = symcomp.function([x, i], [T.sort(added[100:200]), added.sum()])
+        g = symcomp.function([x, i], [T.set_subtensor(start[100:], 7.0)[i], start + 1])
+        zeros, places = np.zeros(1000), np.arange(400_000) % 900 + 100
+        counts = np.bincount(places, minlength=1000)
+        for _ in range(10):
+            found, total = f(zeros, places)
+            np.testing.assert_array_equal(found, 1 + 2 * np.sort(counts[100:200]))
+            assert total == 1000 + 2 * len(places)
+            np.testing.assert_array_equal(g(zeros, places[:2000])[0], 7)
+    assert "side by side" in f.plan() and "side by side" in g.plan()
+
+
 def test_signals_reach_loops_of_other_threads():
     """An alarm ends the loops of a section, whichever threads have them."""
     x = T.dvector("x")

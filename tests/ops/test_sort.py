@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.config import config
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.tests.harness import ALL_DTYPES, check
 
@@ -33,6 +34,33 @@ def test_sorting_dtypes(dtype):
         expected=lambda v: np.unique(v, True, True, True),
         grad=False,
     )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "bool", "complex128"])
+def test_native_slices(dtype):
+    """Slices of all lengths, which lie in one piece or not, are sorted where they lie."""
+    with config.change_flags(linker="cvm", kernels=True):
+        x = T.TensorType(dtype, (None, None))("x")
+        functions = [
+            symcomp.function([x], [T.sort(x, axis), T.argsort(x, axis), T.argsort(x.T, axis).T])
+            for axis in (0, 1)
+        ]
+        unique = symcomp.function([x], T.unique(x, True, True, True))
+    for shape in [(0, 3), (3, 0), (1, 4), (4, 1), (2, 2), (17, 40)]:
+        values = RNG.integers(-3, 4, (2 * shape[0], 3 * shape[1])).astype(dtype)
+        parts = values[: shape[0], : shape[1]], values[::-2, ::3], values[::2, ::-3].copy("F")
+        for value in parts:
+            for _ in range(2):
+                for axis, f in enumerate(functions):
+                    order, turned = np.argsort(value, axis, kind="stable"), 1 - axis
+                    found = f(value)
+                    np.testing.assert_array_equal(found[0], np.sort(value, axis))
+                    np.testing.assert_array_equal(found[1], order)
+                    wanted = np.argsort(value, turned, kind="stable")
+                    np.testing.assert_array_equal(found[2], wanted)
+                for a, b in zip(unique(value), np.unique(value, True, True, True), strict=True):
+                    np.testing.assert_array_equal(a, b.reshape(a.shape))
+    assert "python" not in functions[0].plan() + unique.plan()
 
 
 def test_sort_nan_and_errors():
