@@ -1,5 +1,6 @@
 """bfloat16 on devices: the kernels of casts, elements moved, and arrays of other libraries."""
 
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -113,3 +114,13 @@ def test_cuda_array_interface(emu: Emulator, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("symcomp.gpu.array.is_emulator", lambda device: False)
     with pytest.raises(AttributeError, match="has no bfloat16; __dlpack__ and from_dlpack have"):
         there.__cuda_array_interface__  # noqa: B018
+
+
+def test_saved_with_shared_variables_on_devices(emu: Emulator, tmp_path: Path) -> None:
+    w = symcomp.shared(numbers(4), "w", target=DEVICE)
+    constant = symcomp.gpu.to_gpu(T.constant(numbers(4)), DEVICE)
+    f = symcomp.function([], w * 2 + constant)
+    symcomp.save(tmp_path / "f.zip", f)
+    for options in ({}, {"device": "cpu"}):
+        found = symcomp.load(tmp_path / "f.zip", **options)
+        np.testing.assert_array_equal(np.asarray(found()), np.asarray(f()))
