@@ -107,11 +107,15 @@ static int run_sort(const void *params, Frame *frame)
     return failed ? no_memory_to_sort(frame) : DONE;
 }
 
-/* The functions by which NumPy sorts a dtype; they need no Python. NULL: there is none. */
+/* The functions by which NumPy sorts numbers; they need no Python. NULL: there are none. */
 static PyArray_ArrFuncs *functions_of(int type)
 {
-    PyArray_Descr *dtype = PyArray_DescrFromType(type);
-    PyArray_ArrFuncs *found = PyDataType_GetArrFuncs(dtype);
+    PyArray_ArrFuncs *found;
+    PyArray_Descr *dtype;
+    if (!PyTypeNum_ISNUMBER(type) && !PyTypeNum_ISBOOL(type))
+        return NULL;
+    dtype = PyArray_DescrFromType(type);
+    found = PyDataType_GetArrFuncs(dtype);
     Py_DECREF(dtype); /* NumPy keeps the dtypes of numbers. */
     return found->sort[NPY_QUICKSORT] && found->argsort[NPY_QUICKSORT] && found->argsort[NPY_MERGESORT]
                ? found
