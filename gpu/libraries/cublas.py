@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from symcomp.cvm.machine import LibraryHandle
+from symcomp.gpu.driver.interface import Driver
 from symcomp.gpu.formulas import plan_copy
 from symcomp.gpu.kernels.products import ProductOperands
 from symcomp.gpu.libraries.binding import LibraryWithHandle, library_of
@@ -59,11 +60,16 @@ class Cublas(LibraryWithHandle):
         self._number = ctypes.c_int()
         self.ignored = ctypes.addressof(self._number)
         # Sizes that NVIDIA advises; memory of our own lets work be captured in graphs.
-        is_hopper = self.driver.arch.startswith("sm_") and int(self.driver.arch[3:]) >= 90
-        nbytes = (32 if is_hopper else 4) << 20
+        capability = _capability(self.driver)
+        nbytes = (32 if capability is not None and capability >= 90 else 4) << 20
         memory = self._workspace = self.driver.allocate(nbytes, "the workspace of cuBLAS")
         setting = self.address(self.setting), self.address("cublasSetWorkspace_v2")
         return LibraryHandle(handle, *setting, memory.address, nbytes)
+
+
+def _capability(driver: Driver) -> int | None:
+    """Return ten times the compute capability of a card; None for the emulator."""
+    return int(driver.arch[3:]) if driver.arch.startswith("sm_") else None
 
 
 def plan_by_cublas(
@@ -81,7 +87,8 @@ def plan_by_cublas(
     if z.dtype not in TYPES or z.size == 0 or a.shape[-1] == 0:
         return False
     library = library_of(planner.driver, Cublas)
-    if library is None:
+    capability = _capability(planner.driver)
+    if library is None or (a.dtype == "bfloat16" and capability is not None and capability < 80):
         return False
     call = _vector_call(z, a, b, scaled) or _matrix_call(z, a, b, planner.products)
     if call is None:

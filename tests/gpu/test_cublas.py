@@ -192,6 +192,19 @@ def test_factors_of_bfloat16(cublas: Any, emu: Emulator, products: str) -> None:
     assert not [name for name in names if name.startswith(("Dot", "Gem", "Batched"))]
 
 
+def test_older_cards_have_no_bfloat16(
+    cublas: Any, emu: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = T.matrix("a", dtype="bfloat16")
+    value, before = array(3, 3).astype(a.type.numpy_dtype), cublas.fake_calls()
+    for arch, calls in (("sm_75", 0), ("sm_80", 1)):
+        monkeypatch.setattr(emu, "arch", arch)
+        with config.change_flags(device=DEVICE):
+            f = symcomp.function([a], T.dot(a, a))
+        np.testing.assert_array_equal(f(value), symcomp.function([a], T.dot(a, a))(value))
+        assert cublas.fake_calls() - before == calls
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_products_of_complex_numbers(cublas: Any, emu: Emulator, dtype: str) -> None:
     a, b, c = (T.matrix(name, dtype=dtype) for name in "abc")
