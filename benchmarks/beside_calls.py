@@ -243,7 +243,11 @@ add("linalg/log_det_4", partial(_of_symmetric, lambda s: T.log(T.nlinalg.det(s))
 add("linalg/cholesky_gradient_4", partial(
     _of_symmetric, lambda s: symcomp.grad(T.slinalg.cholesky(s).sum(), s)
 ))  # fmt: skip
+add("linalg/cholesky_50", partial(_of_symmetric, T.slinalg.cholesky, 50))
 add("linalg/cholesky_100", partial(_of_symmetric, T.slinalg.cholesky, 100))
+add("linalg/upper_triangle_50", partial(
+    _of_symmetric, lambda s: T.slinalg.solve_triangular(s, s, lower=False), 50
+))  # fmt: skip
 
 
 @task("linalg/stack_of_solves")

@@ -1,7 +1,7 @@
 /* Products of a row and a matrix for one type and one set of instructions: included once for each,
    with T, VECTOR, WIDTH, MOST (vectors that stay in registers beside two more), NAME, TARGET, ZERO,
    ALL(x), LOAD(p), MASK, MASK_OF(n) (the first n lanes), MASK_FROM(n) (all but these), SOME(p, mask),
-   STORE(p, v), KEEP(p, mask, v), FMA(x, y, z), MUL(x, y) and SUM(v) defined. */
+   STORE(p, v), KEEP(p, mask, v), FMA(x, y, z), MUL(x, y), DIV(x, y) and SUM(v) defined. */
 
 /* z <- beta c + alpha x W for `count` vectors of columns; `mask` says which columns of the last
    vector exist. `count` and `parts` are constants: `parts` sums are computed side by side, to
@@ -207,4 +207,5 @@ TARGET static void NAME(times_column)(int64_t k, int64_t m, T alpha, const T *x,
 #undef KEEP
 #undef FMA
 #undef MUL
+#undef DIV
 #undef SUM

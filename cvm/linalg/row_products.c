@@ -1,5 +1,7 @@
 /* The loops of row_products.h, compiled for each level. */
 #include "row_products.h"
+#include <math.h>
+#include <string.h>
 
 /* Bytes of a matrix that are used before the next rows are read. */
 enum { LARGEST_SLICE = 1 << 18 };
@@ -59,8 +61,10 @@ static int turn_around(const void *matrix)
 #define KEEP _mm512_mask_storeu_ps
 #define FMA _mm512_fmadd_ps
 #define MUL _mm512_mul_ps
+#define DIV _mm512_div_ps
 #define SUM _mm512_reduce_add_ps
 #include "thin_product.h"
+#include "small_triangle.h"
 #include "row_product.h"
 
 #define T double
@@ -80,8 +84,10 @@ static int turn_around(const void *matrix)
 #define KEEP _mm512_mask_storeu_pd
 #define FMA _mm512_fmadd_pd
 #define MUL _mm512_mul_pd
+#define DIV _mm512_div_pd
 #define SUM _mm512_reduce_add_pd
 #include "thin_product.h"
+#include "small_triangle.h"
 #include "row_product.h"
 
 static const int32_t symcomp_masks[24] = {[8] = -1, -1, -1, -1, -1, -1, -1, -1};
@@ -154,8 +160,10 @@ __attribute__((target("avx2,fma"))) static inline void keep_f256(float *p, __m25
 #define KEEP keep_f256
 #define FMA _mm256_fmadd_ps
 #define MUL _mm256_mul_ps
+#define DIV _mm256_div_ps
 #define SUM sum_f256
 #include "thin_product.h"
+#include "small_triangle.h"
 #include "row_product.h"
 
 #define T double
@@ -175,8 +183,10 @@ __attribute__((target("avx2,fma"))) static inline void keep_f256(float *p, __m25
 #define KEEP keep_d256
 #define FMA _mm256_fmadd_pd
 #define MUL _mm256_mul_pd
+#define DIV _mm256_div_pd
 #define SUM sum_d256
 #include "thin_product.h"
+#include "small_triangle.h"
 #include "row_product.h"
 
 int symcomp_row_product_level(void)
@@ -219,6 +229,15 @@ int symcomp_row_product_level(void)
                                      T *z)                                                         \
     {                                                                                              \
         FOR(s, thin_transposed)(n, k, m, alpha, a, lda, w, ld, beta, z);                           \
+    }                                                                                              \
+    void symcomp_solve_triangle_##s(int level, int64_t n, int64_t m, const T *a, int64_t down,     \
+                                    int64_t along, int unit, T *z, int64_t ld)                     \
+    {                                                                                              \
+        FOR(s, solve_triangle)(n, m, a, down, along, unit, z, ld);                                 \
+    }                                                                                              \
+    void symcomp_factor_##s(int level, int64_t n, T *u, int64_t ld, int *is_positive)              \
+    {                                                                                              \
+        FOR(s, factor)(n, u, ld, is_positive);                                                     \
     }
 CHOICES(float, f)
 CHOICES(double, d)
