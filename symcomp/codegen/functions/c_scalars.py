@@ -284,7 +284,7 @@ def _substituted(form: str, values: Sequence[str], work: str) -> str:
 
 
 def read_element(element: str, dtype: str) -> str:
-    """Return the value of an element in memory, of numbers that are not complex."""
+    """Return the value of an element in memory."""
     if dtype in ENCODED:
         return f"{ENCODED[dtype].read}({element})"
     return f"({C_TYPES[dtype]}){element}"

@@ -14,6 +14,7 @@ from symcomp.codegen.functions.c_scalars import (
     ENCODED,
     STORED,
     converted,
+    read_element,
     scalar_text,
 )
 from symcomp.codegen.loopir.expressions import (
@@ -288,10 +289,8 @@ def value_text(value: Value) -> str:
 
 def _load(value: Load) -> str:
     element = f"{value.pointer}[{index_text(value.index)}]"
-    if value.dtype in ENCODED:
-        return f"{ENCODED[value.dtype].read}({element})"
-    text = f"(uint8_t)({element} != 0)" if value.dtype == "bool" else element
-    return f"({C_TYPES[value.dtype]}){text}"
+    element = f"(uint8_t)({element} != 0)" if value.dtype == "bool" else element
+    return read_element(element, value.dtype)
 
 
 def _apply(value: ApplyScalar) -> str:
