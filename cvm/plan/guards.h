@@ -2,7 +2,7 @@
 #ifndef SYMCOMP_GUARDS_H
 #define SYMCOMP_GUARDS_H
 
-#include "planner.h"
+#include "copies.h"
 
 /* Note what a guard found, and compare it with what the segment was made for. */
 static inline int check_outcome(Frame *frame, int n, const int64_t *found, const int64_t *expected)
@@ -155,9 +155,9 @@ static int truth_of(const char *data, int type)
         TRUTH_OF(NPY_FLOAT64, double);
         TRUTH_OF_PAIR(NPY_COMPLEX64, float);
         TRUTH_OF_PAIR(NPY_COMPLEX128, double);
-    case NPY_FLOAT16:
-        return (*(const uint16_t *)data & 0x7fff) != 0;
     default:
+        if (type == NPY_FLOAT16 || PyTypeNum_ISUSERDEF(type)) /* or bfloat16 */
+            return (*(const uint16_t *)data & 0x7fff) != 0;
         return *data != 0;
     }
 }
@@ -165,8 +165,7 @@ static int truth_of(const char *data, int type)
 /* Whether an operand is one number whose truth is known here. */
 static inline int has_truth(const Operand *x)
 {
-    return is_plain(x) && x->size == 1 &&
-           (PyTypeNum_ISNUMBER(x->type) || PyTypeNum_ISBOOL(x->type));
+    return is_plain(x) && x->size == 1 && kind_of_type(x->type) != 0;
 }
 
 static int run_truth_guard(const void *params, Frame *frame)

@@ -20,6 +20,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.evaluate import evaluate
 from symcomp.errors import DTypeError, LoadError
 from symcomp.gradient import verify_grad
+from symcomp.ifelse import ifelse
 from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.ops.formulas.fused import Fused
 
@@ -243,6 +244,13 @@ def test_every_row_takes_it():
     assert count > 200
 
 
+def test_extremes_for_infinities():
+    x = T.vector("x", dtype="bfloat16")
+    most = ml_dtypes.finfo(BF).max
+    found = T.nan_to_num(x).eval({x: np.array([np.nan, np.inf, -np.inf, 2], BF)})
+    same(found, np.array([0, most, -most, 2], BF))
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     hnp.arrays(np.uint16, st.tuples(st.integers(1, 3), st.integers(1, 70))),
@@ -344,6 +352,33 @@ def test_additions_at_positions_are_rounded_one_by_one():
     expected = a.copy()
     expected[2:8:2] += b[:3]
     same(symcomp.function([v, y], part)(a, b), expected)
+
+
+@pytest.mark.parametrize("other", COMBINED)
+def test_choices_among_two_dtypes(other):
+    c, x, y = T.vector(dtype="bool"), T.vector(dtype="bfloat16"), T.vector(dtype=other)
+    chosen, a = np.array([True, False, True]), np.array([1.5, -2, 3], BF)
+    b = np.array([1, 0, 1]).astype(other)
+    for mode in MODES:
+        found = symcomp.function([c, x, y], [T.switch(c, x, y), T.switch(c, y, x)], mode=mode)
+        for z, (first, second) in zip(found(chosen, a, b), [(a, b), (b, a)], strict=True):
+            assert z.dtype.name == COMBINED[other]
+            wide_of_both = (v.astype("complex128") for v in (first, second))
+            np.testing.assert_array_equal(z, np.where(chosen, *wide_of_both))
+
+
+def test_conditions():
+    c, x = T.scalar("c", dtype="bfloat16"), T.vector("x", dtype="bfloat16")
+    one = np.ones(1, BF)
+    for mode in MODES:
+        f = symcomp.function([c, x], ifelse(c, x * 2, x * 4), mode=mode)
+        g = symcomp.function([c, x], T.assert_op(x, c), mode=mode)
+        for value in (1e-40, 256, np.nan):
+            assert f(BF.type(value), one) == 2 and g(BF.type(value), one) == 1
+        for value in (0.0, -0.0):
+            assert f(BF.type(value), one) == 4
+            with pytest.raises(AssertionError):
+                g(BF.type(value), one)
 
 
 def test_reads_at_positions_in_a_loop():

@@ -144,6 +144,13 @@ bitwise_and, bitwise_or, bitwise_xor, bitwise_not = and_, or_, xor, invert
 # ----- choices
 
 
+def _chosen(c: Any, x: Any, y: Any) -> Any:
+    if x.dtype != y.dtype:
+        common = dtypes.upcast(x.dtype.name, y.dtype.name)  # NumPy lacks most of bfloat16's
+        x, y = x.astype(common, copy=False), y.astype(common, copy=False)
+    return np.where(c, x, y)
+
+
 def _switch_into(c: Any, x: Any, y: Any, z: Any) -> Any:
     chosen = c != 0
     if z is x:
@@ -163,7 +170,7 @@ def _as_switched(c: Any, x: Any, y: Any) -> list[Any]:
 
 _switch = scalar(
     "switch", "condition x y", "x where the condition is true (not 0), else y.",
-    lambda c, x, y: np.where(c, x, y),
+    _chosen,
     dtype=lambda c, x, y: dtypes.upcast(x, y),
     d=(ZERO, lambda c, x, y, z, g: guarded(c, g), lambda c, x, y, z, g: guarded(eq(c, 0), g)),
     adapt=_as_switched,
@@ -358,7 +365,7 @@ def nan_to_num(
         return x
     if dtypes.is_complex(x.dtype):
         raise DTypeError(f"nan_to_num: {x} is {x.dtype}; take .real and .imag apart")
-    limits = np.finfo(x.dtype)
+    limits = dtypes.limits(x.dtype)
     x = switch(isnan(x), nan, x)
     x = switch(isposinf(x), float(limits.max) if posinf is None else posinf, x)
     return switch(isneginf(x), float(limits.min) if neginf is None else neginf, x)
