@@ -2,8 +2,9 @@
 
 ``SECTIONS`` has them in their order. To add one, write a function from a ``Compiled`` to text, put
 it into the list, and run ``make golden``. The text must be the same in every process, on every
-processor, with every version of Python and NumPy: constants are rounded, because folded ones may
-differ in their last digits, and kernels, whose names are hashes, are numbered.
+processor, with every version of Python, NumPy and LAPACK: constants are rounded, because folded
+ones may differ in their last digits, kernels, whose names are hashes, are numbered, and sizes that
+LAPACK decides are left out.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ FLAGS = {option.name: option.default for option in OPTIONS} | {
 
 _HASHED_NAME = re.compile(r"\b([a-z]+)_[0-9a-f]{16}")
 _LONG_FRACTION = re.compile(r"\d+\.\d{9,}(?:e[-+]\d+)?")
+# Memory of decompositions is as large as LAPACK asks for, and so is the arena in which it lies.
+_MEMORY_OF_LAPACK = re.compile(r"( decompose\(.*)uint8\[\d+\]")
+_ARENA = re.compile(r"arena of \d+ bytes")
 # The body of a pass over elements: the part of the C of a kernel that all files show.
 _BODY = re.compile(r"(?:INLINE|static) void loops_[0-9a-f]{16}_body\d+\(.*\n    for \(", re.DOTALL)
 
@@ -99,7 +103,8 @@ def _described(value: Any) -> str:
 
 def plan(compiled: Compiled) -> str:
     """Print the plan of the call, in which what would be generated kernels are calls of Python."""
-    return str(compiled.function.plan())
+    text, found = _MEMORY_OF_LAPACK.subn(r"\1memory", str(compiled.function.plan()))
+    return _ARENA.sub("an arena", text) if found else text
 
 
 def kernels(compiled: Compiled) -> str:
