@@ -257,7 +257,7 @@ static int plan_search(Planner *p, const void *given)
 
 typedef struct {
     Place x, count, out[MOST_AXES];
-    int ndim, type, itemsize;
+    int ndim, type;
     int64_t size, shape[MOST_AXES], strides[MOST_AXES];
 } NonzeroCall;
 
@@ -312,7 +312,6 @@ static const NonzeroState *count_nonzero(Planner *p, const Operand *x)
     c->count = placed(count);
     c->ndim = x->ndim;
     c->type = x->type;
-    c->itemsize = x->itemsize;
     c->size = x->size;
     memcpy(c->shape, x->shape, (size_t)x->ndim * sizeof(int64_t));
     memcpy(c->strides, x->strides, (size_t)x->ndim * sizeof(int64_t));
