@@ -1,12 +1,12 @@
-/* Decompositions, inverses and systems of stacks of matrices, by LAPACK (../refined_solve.h and the headers
-   that it includes). */
+/* Decompositions, inverses and systems of stacks of matrices (../linalg/named.h and the headers that it
+   includes). */
 #ifndef SYMCOMP_CALLS_MATRICES_H
 #define SYMCOMP_CALLS_MATRICES_H
 
 #include <stddef.h>
 #include "moves.h"
 #include "../plan/sections.h"
-#include "../linalg/refined_solve.h"
+#include "../linalg/named.h"
 #include "../thread_pool.h"
 
 /* Decompositions use the threads of BLAS from this product of a matrix's sides and shorter side on. */
