@@ -77,6 +77,9 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "sum(x * y) / sum(x**2)": (
         "product_over_norm", lambda x, y: T.sum(x * y, axis=-1) / T.sum(x**2, axis=-1)
     ),
+    "sum(x * y) / sum(abs(x))": (
+        "product_over_sizes", lambda x, y: T.sum(x * y, axis=-1) / T.sum(abs(x), axis=-1)
+    ),
     "skewness": ("power_sum_over_norm:product_over_norm", lambda x, y: _moment(3, x)),
     "kurtosis": ("power_sum_over_norm:quotient_of_squares", lambda x, y: _moment(4, x)),
     "exp(mean(log(x)))": (

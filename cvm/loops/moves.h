@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #define INLINE static inline
+#include "../../symcomp/codegen/functions/bits.h"
 #include "../../symcomp/codegen/functions/bfloat16.h"
 #include "../../symcomp/codegen/loops/scatter.h"
 #include "../../symcomp/codegen/loops/transpose_blocks.h"

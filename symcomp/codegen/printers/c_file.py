@@ -24,6 +24,7 @@ _OF_GAMMA = ("d", "e", "g", "p", "w")
 #: The functions of real numbers, in C and in CUDA C.
 FUNCTIONS = (
     Header("functions/scalars.h", always=True),
+    Header("functions/bits.h"),
     Header("functions/bfloat16.h", asked_by=("bfloat", "bits", "scatter")),
     Header("functions/philox.h", asked_by=("philox",)),
     *(Header("functions/rounding_errors.h", kind) for kind in _KINDS),
