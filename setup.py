@@ -165,7 +165,7 @@ def native_files(pattern: str) -> list[str]:
 
 def kernel_headers() -> list[str]:
     """Return the headers of kernels, some of which the machine includes, too."""
-    found = ROOT.glob("symcomp/codegen/loops/*.h")
+    found = (ROOT / "symcomp" / "codegen").glob("*/*.h")
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 

@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -10,9 +12,11 @@ import tarfile
 import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
+import setuptools
 
 from symcomp.tests.repository import ROOT, folder_of_package
 
@@ -75,6 +79,21 @@ def place_compiled_modules(source: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(module, path)
             os.utime(path, (later, later))
+
+
+def test_setup_names_every_header_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that it does not name are not beside the C that Cython writes, where others look for them."""
+    given: dict[str, Any] = {}
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(setuptools, "setup", given.update)
+    runpy.run_path("setup.py")
+    (machine,) = (one for one in given["ext_modules"] if one.name == "symcomp.cvm.machine")
+    named = {*machine.sources, *machine.depends}
+    included = re.compile(r'^#include "(?!numpy/)(.+)"$', re.MULTILINE)
+    for path in map(Path, sorted(named)):
+        for name in included.findall(path.read_text(encoding="utf-8")):
+            beside = os.path.normpath(path.parent / name)
+            assert named & {beside, os.path.normpath(Path("cvm") / name)}, f"{path} includes {name}"
 
 
 def files_of(package: str, pattern: str) -> set[str]:
