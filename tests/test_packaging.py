@@ -82,7 +82,7 @@ def place_compiled_modules(source: Path) -> None:
 
 
 def test_setup_names_every_header_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that it does not name are not beside the C that Cython writes, where others look for them."""
+    """Cython copies the named headers to the C that it writes, and copies include one another."""
     given: dict[str, Any] = {}
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(setuptools, "setup", given.update)
