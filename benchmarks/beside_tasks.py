@@ -15,6 +15,7 @@ import beside_changes  # noqa: F401
 import beside_gathers  # noqa: F401
 import beside_loops  # noqa: F401
 import beside_slow  # noqa: F401
+import beside_sparse  # noqa: F401
 from beside_registry import TASKS, Work, add
 from tasks import (
     BATCHES,

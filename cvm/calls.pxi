@@ -13,6 +13,7 @@ cdef extern from "calls/conditions.h":
         IS_TRUE
         IS_FALSE
         BELOW
+        MULTIPLE_OF
 
     ctypedef struct Bound:
         bint given

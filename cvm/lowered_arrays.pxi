@@ -84,7 +84,7 @@ def passed(step, int which, conditions):
     cdef int k
     kinds = {
         "length": LENGTH_IS, "lengths": LENGTHS_EQUAL, "numbers": NUMBERS_EQUAL, "true": IS_TRUE,
-        "false": IS_FALSE, "below": BELOW,
+        "false": IS_FALSE, "below": BELOW, "multiple": MULTIPLE_OF,
     }
     spec.which = checked(which, 0, len(step.inputs) - 1, "the argument")
     spec.n = len(conditions)
@@ -96,6 +96,8 @@ def passed(step, int which, conditions):
         axis_of(a)
         spec.conditions[k].i, spec.conditions[k].a = i, a
         spec.conditions[k].j, spec.conditions[k].b = j, b
+        if kind == "multiple":
+            checked(b, 1, LARGEST_OF_WINDOWS, "the unit")
     return found
 
 

@@ -9,7 +9,13 @@ from symcomp.core.node import Apply
 from symcomp.cvm import machine
 from symcomp.cvm.kernels import threads_to_use
 from symcomp.cvm.machine import Lowered
-from symcomp.sparse.blocks import BlockDot, BlocksAsRows, RowsAsBlocks, SampledBlocks
+from symcomp.sparse.blocks import (
+    BlockDot,
+    BlocksAsRows,
+    CheckedBlocks,
+    RowsAsBlocks,
+    SampledBlocks,
+)
 from symcomp.sparse.components import Assemble, Components
 from symcomp.sparse.convert import (
     GatherDense,
@@ -74,6 +80,10 @@ def _same_number(step: Instruction) -> Lowered:
     return machine.passed(step, 0, [("numbers", 0, 0, 1, 0)])
 
 
+def _checked_blocks(step: Instruction) -> Lowered:
+    return machine.passed(step, 1, [("multiple", 0, 0, 0, _op(step).columns)])
+
+
 def _take_apart(step: Instruction) -> Lowered:
     kind = step.node.inputs[0].type  # type: ignore[union-attr]
     return machine.take_apart_sparse(
@@ -92,6 +102,7 @@ LOWERINGS: dict[type, Lowering] = {
     BlockDot: _product("block_dot"),
     BlocksAsRows: _named("blocks_as_rows"),
     Canonical: _named("canonical"),
+    CheckedBlocks: _checked_blocks,
     CombinePatterns: _combine,
     Components: _take_apart,
     CompressedDot: _product("dot"),

@@ -11,7 +11,8 @@ enum {
     NUMBERS_EQUAL = 2,  /* arguments i and j */
     IS_TRUE = 3,        /* argument i */
     IS_FALSE = 4,
-    BELOW = 5           /* no element of argument i is negative, or not below argument j */
+    BELOW = 5,          /* no element of argument i is negative, or not below argument j */
+    MULTIPLE_OF = 6     /* argument i of b */
 };
 
 typedef struct {
@@ -74,6 +75,29 @@ static int plan_numbers_check(Planner *p, const Operand *x, const Operand *y)
     return set_operands(p, call, 2, reads, 0, NULL);
 }
 
+typedef struct {
+    Place x;
+    int64_t unit;
+} MultipleCheck;
+
+static int run_multiple_check(const void *params, Frame *frame)
+{
+    const MultipleCheck *c = (const MultipleCheck *)params;
+    return *(const int64_t *)data_at(frame, &c->x) % c->unit == 0 ? DONE : DECLINED;
+}
+
+static int plan_multiple_check(Planner *p, const Operand *x, int64_t unit)
+{
+    Call *call;
+    if (!is_number(x))
+        return DECLINED;
+    call = new_call(p, run_multiple_check, "check multiple", sizeof(MultipleCheck));
+    if (call == NULL)
+        return no_memory();
+    *(MultipleCheck *)call->params = (MultipleCheck){placed(x), unit};
+    return set_operands(p, call, 1, &x, 0, NULL);
+}
+
 static int plan_truth_check(Planner *p, const Operand *x, int expected)
 {
     Call *call;
@@ -106,6 +130,8 @@ static int plan_condition(Planner *p, const Condition *c)
         return plan_numbers_check(p, x, y);
     case BELOW:
         return plan_labels_check(p, x, y);
+    case MULTIPLE_OF:
+        return plan_multiple_check(p, x, c->b);
     default:
         return plan_truth_check(p, x, c->kind == IS_TRUE);
     }

@@ -35,12 +35,14 @@ typedef struct {
     const ValueLoops *values;
     SparsePlace x, y;
     Place more[4], z[3], count, counts, spare[2];
+    Place memory;           /* while the call runs */
+    int64_t bytes;          /* of it: where its second part begins */
     int64_t columns, n;
     int64_t steps[2], lengths[2];
-    int itemsize, kind, transposed, threads, has_base, is_vector;
+    int itemsize, kind, transposed, threads, has_base, is_vector, is_of_blocks;
 } SparseCall;
 
-enum { MOST_SPARSE_INPUTS = 10 };
+enum { MOST_SPARSE_INPUTS = 10, MOST_SPARSE_WRITES = 6 };
 
 /* The operands that a plan function collects. */
 typedef struct {
@@ -49,6 +51,8 @@ typedef struct {
     SparseCall call;
     const Operand *reads[MOST_SPARSE_INPUTS + 4];
     Operand *also_written;  /* by the call that counts entries */
+    Operand *memory;        /* of the next call, while it runs */
+    int spare_type, spare_bytes;    /* of values that wait until their number is known; 0 bytes: there are none */
     int n_reads, index_type, type;
 } SparsePlan;
 
@@ -152,6 +156,24 @@ static int read_matrix(SparsePlan *s, int at, int has_data, SparsePlace *found)
     found->indptr = placed(indptr);
     found->rows = indptr->size - 1;
     found->stored = indices->size;
+    return 1;
+}
+
+/* The arrays of a matrix from input 0 on, whose entries may be blocks of block[0] rows and block[1] columns,
+   (n, rows, columns). 0: they do not fit. */
+static int read_entries(SparsePlan *s, SparsePlace *found, int64_t *block)
+{
+    const Operand *data = input_of(s->p, 0);
+    const int ndim = data == NULL ? 0 : data->ndim;
+    block[0] = block[1] = 1;
+    if ((ndim != 1 && ndim != 3) || (data = read_values(s, 0, ndim)) == NULL ||
+        !read_matrix(s, 1, 0, found) || data->shape[0] != found->stored)
+        return 0;
+    s->call.is_of_blocks = ndim == 3;
+    if (ndim == 3)
+        memcpy(block, data->shape + 1, 2 * sizeof(*block));
+    found->has_data = 1;
+    found->data = placed(data);
     return 1;
 }
 
@@ -262,11 +284,25 @@ static int index_bytes(const SparsePlan *s)
     return s->index_type == NPY_INT32 ? 4 : 8;
 }
 
+/* Memory of the next call while it runs, in two parts; 0: there is none. */
+static int take_memory(SparsePlan *s, int64_t bytes, int64_t more)
+{
+    const int64_t first = (bytes + 63) & ~(int64_t)63, all = first + more;
+    s->memory = new_scratch(s->p, NPY_UINT8, 1, 1, &all);
+    if (s->memory == NULL)
+        return 0;
+    s->call.memory = placed(s->memory);
+    s->call.bytes = first;
+    return 1;
+}
+
 /* Emit the call that writes ``z``. */
 static int emit_sparse(SparsePlan *s, call_function *run, const char *name, double work,
                        int n_writes, Operand **z)
 {
+    const Operand *writes[MOST_SPARSE_WRITES];
     Call *call = new_call(s->p, run, name, sizeof(SparseCall));
+    int j;
     if (call == NULL)
         return no_memory();
     s->call.kind = s->spec->kind;
@@ -276,7 +312,12 @@ static int emit_sparse(SparsePlan *s, call_function *run, const char *name, doub
     call->work = work;
     call->is_independent = 1;
     call->uses_threads = s->call.threads > 1;
-    return set_operands(s->p, call, s->n_reads, s->reads, n_writes, (const Operand **)z);
+    for (j = 0; j < n_writes; j++)
+        writes[j] = z[j];
+    if (s->memory != NULL)
+        writes[j++] = s->memory;
+    s->memory = NULL;
+    return set_operands(s->p, call, s->n_reads, s->reads, j, writes);
 }
 
 static int give_sparse(SparsePlan *s, call_function *run, const char *name, double work,

@@ -4,19 +4,6 @@
 
 #include "sparse_counted.h"
 
-/* The blocks of a matrix, (n, rows, columns), indices and pointers, from input 0 on; 0: they do not fit. */
-static int read_blocks(SparsePlan *s, SparsePlace *found, int64_t *block)
-{
-    const Operand *data = read_values(s, 0, 3);
-    if (data == NULL || !read_matrix(s, 1, 0, found) || data->shape[0] != found->stored)
-        return 0;
-    found->has_data = 1;
-    found->data = placed(data);
-    block[0] = data->shape[1];
-    block[1] = data->shape[2];
-    return 1;
-}
-
 /* ---- products */
 
 static int run_block_dot(const void *params, Frame *frame)
@@ -44,7 +31,7 @@ static int plan_block_dot(SparsePlan *s)
     Operand *n, *z;
     int64_t shape[2], rows;
     int status;
-    if (dense == NULL || dense->ndim < 1 || dense->ndim > 2 || !read_blocks(s, &c->x, c->steps) ||
+    if (dense == NULL || dense->ndim < 1 || dense->ndim > 2 || !read_entries(s, &c->x, c->steps) ||
         (n = read_scalar(s, 3)) == NULL || (dense = read_values(s, 4, dense->ndim)) == NULL ||
         !read_loops(s) || c->steps[0] < 1 || c->steps[1] < 1)
         return DECLINED;
@@ -212,7 +199,7 @@ static int plan_rows_as_blocks(SparsePlan *s, const SparseState *state)
         if (!read_matrix(s, 0, 0, &c->x) || c->x.rows % c->steps[0])
             return DECLINED;
         status = count_first(s, run_count_blocks, "count blocks", NPY_INT64, c->x.rows / c->steps[0],
-                             2.0 * (double)c->x.stored, 0, &fresh);
+                             2.0 * (double)c->x.stored, &fresh);
         if (status != DONE)
             return status;
         state = fresh;

@@ -132,7 +132,7 @@ typedef struct {
 /* Emit and run the call that counts the entries of the result; ``counts`` lengths are kept, of type
    int64 or that of indices. */
 static int count_first(SparsePlan *s, call_function *run, const char *name, int counts_type,
-                       int64_t counts, double work, int spare_bytes, SparseState **found)
+                       int64_t counts, double work, SparseState **found)
 {
     SparseState *state = (SparseState *)pool_new(&s->p->pool, sizeof(SparseState));
     Operand *of_rows = new_scratch(s->p, counts_type, counts_type == NPY_INT64 ? 8 : 4, 1, &counts);
@@ -145,8 +145,8 @@ static int count_first(SparsePlan *s, call_function *run, const char *name, int 
     writes[1] = count;
     s->call.counts = placed(of_rows);
     s->call.count = placed(count);
-    if (spare_bytes > 0) {
-        writes[2] = new_scratch(s->p, spare_bytes == 1 ? NPY_BOOL : s->type, spare_bytes, 1, &room);
+    if (s->spare_bytes > 0) {
+        writes[2] = new_scratch(s->p, s->spare_type, s->spare_bytes, 1, &room);
         writes[3] = new_scratch(s->p, s->index_type, index_bytes(s), 1, &room);
         if (writes[2] == NULL || writes[3] == NULL)
             return no_memory();
@@ -172,19 +172,21 @@ static int count_first(SparsePlan *s, call_function *run, const char *name, int 
     return checkpoint(s->p, state);
 }
 
-/* The entries, indices and pointers of ``rows`` rows, as many as were counted. */
+/* The entries, or blocks of steps[0] x steps[1], indices and pointers of ``rows`` rows, as many as were counted. */
 static int fill_counted(const SparseState *state, call_function *run, const char *name, int type,
                         int itemsize, int64_t rows, Planner *p)
 {
     SparsePlan s = state->plan;
     Operand *z[3];
-    int64_t count, pointers = rows + 1;
+    int64_t count, pointers = rows + 1, shape[3];
     const int status = guarded_number(p, state->count, &count);
     if (status != DONE)
         return status;
     s.p = p;
     s.call.itemsize = itemsize;
-    z[0] = sparse_result(&s, 0, type, itemsize, 1, &count);
+    shape[0] = count;
+    memcpy(shape + 1, s.call.steps, sizeof(s.call.steps));
+    z[0] = sparse_result(&s, 0, type, itemsize, s.call.is_of_blocks ? 3 : 1, shape);
     z[1] = sparse_result(&s, 1, s.index_type, index_bytes(&s), 1, &count);
     z[2] = sparse_result(&s, 2, s.index_type, index_bytes(&s), 1, &pointers);
     if (z[0] == NULL || z[1] == NULL || z[2] == NULL)
@@ -200,7 +202,7 @@ static int plan_sparse_product(SparsePlan *s, const SparseState *state)
         if (!read_factors(s))
             return DECLINED;
         status = count_first(s, run_count_products, "count entries", NPY_INT64, s->call.x.rows,
-                             8.0 * (double)s->call.x.stored, 0, &fresh);
+                             8.0 * (double)s->call.x.stored, &fresh);
         if (status != DONE)
             return status;
         state = fresh;
@@ -221,9 +223,10 @@ static int plan_combine(SparsePlan *s, const SparseState *state)
             (n = read_scalar(s, 6)) == NULL || c->x.rows != c->y.rows || !read_loops(s) ||
             c->values->combine[s->spec->kind] == NULL)
             return DECLINED;
+        s->spare_type = compares ? NPY_BOOL : s->type;
+        s->spare_bytes = compares ? 1 : c->itemsize;
         status = count_first(s, run_combine, "combine rows", NPY_INT64, c->x.rows,
-                             4.0 * (double)(c->x.stored + c->y.stored), compares ? 1 : c->itemsize,
-                             &fresh);
+                             4.0 * (double)(c->x.stored + c->y.stored), &fresh);
         if (status != DONE)
             return status;
         state = fresh;
@@ -240,7 +243,7 @@ static int plan_drop_zeros(SparsePlan *s, const SparseState *state)
         if (!read_matrix(s, 0, 1, &s->call.x) || !read_loops(s))
             return DECLINED;
         status = count_first(s, run_count_nonzero_entries, "count entries", s->index_type,
-                             s->call.x.rows + 1, (double)s->call.x.stored, 0, &fresh);
+                             s->call.x.rows + 1, (double)s->call.x.stored, &fresh);
         if (status != DONE)
             return status;
         state = fresh;
@@ -260,7 +263,7 @@ static int plan_take_rows(SparsePlan *s, const SparseState *state)
         s->call.n = ids->size;
         s->call.more[0] = placed(ids);
         status = count_first(s, run_count_taken, "count entries", s->index_type, ids->size + 1,
-                             (double)ids->size, 0, &fresh);
+                             (double)ids->size, &fresh);
         if (status != DONE)
             return status;
         state = fresh;

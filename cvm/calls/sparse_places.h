@@ -24,7 +24,7 @@ static int run_look_up(const void *params, Frame *frame)
     if (!sparse_of(frame, c, &c->x, 0, &w.x) || !sparse_of(frame, c, &c->y, 0, &w.y))
         return DECLINED;
     w.z = data_at(frame, &c->z[0]);
-    return share_rows(frame, &w, c, c->loops->look_up);
+    return share_rows(frame, &w, c, c->is_of_blocks ? c->loops->look_up_blocks : c->loops->look_up);
 }
 
 static int run_look_up_pairs(const void *params, Frame *frame)
@@ -145,12 +145,19 @@ static int plan_transpose_sparse(SparsePlan *s)
 static int plan_look_up(SparsePlan *s)
 {
     SparseCall *c = &s->call;
+    int64_t shape[3], size;
     Operand *z;
-    if (!read_matrix(s, 0, 1, &c->y) || !read_matrix(s, 3, 0, &c->x) || c->x.rows != c->y.rows)
+    if (!read_entries(s, &c->y, shape + 1) || !read_matrix(s, 3, 0, &c->x) || c->x.rows != c->y.rows)
         return DECLINED;
-    z = sparse_result(s, 0, s->type, c->itemsize, 1, &c->x.stored);
+    shape[0] = c->x.stored;
+    size = shape[1] * shape[2];
+    if (size > INT_MAX / c->itemsize)
+        return DECLINED;
+    z = sparse_result(s, 0, s->type, c->itemsize, input_of(s->p, 0)->ndim, shape);
+    c->itemsize *= (int)size;
     return z == NULL ? no_memory()
-                     : give_sparse(s, run_look_up, "look up", 4.0 * (double)c->x.stored, 1, &z);
+                     : give_sparse(s, run_look_up, "look up",
+                                   4.0 * (double)c->x.stored * (double)size, 1, &z);
 }
 
 static int plan_look_up_pairs(SparsePlan *s)

@@ -50,7 +50,7 @@ static int plan_crop(SparsePlan *s, const SparseState *state)
         s->call.more[0] = placed(start);
         s->call.more[1] = placed(end);
         status = count_first(s, run_count_cropped, "count entries", NPY_INT64, s->call.x.rows,
-                             (double)s->call.x.rows, 0, &fresh);
+                             (double)s->call.x.rows, &fresh);
         if (status != DONE)
             return status;
         state = fresh;
@@ -147,20 +147,26 @@ static int plan_join_sparse(SparsePlan *s)
 
 /* ---- entries in any order, sorted, those at one place added up */
 
-/* Sort the rows that lie in the spare memory. */
-static int tidy(Frame *frame, const SparseCall *c, int64_t rows, int64_t longest)
+/* Sort the rows of ``w`` by ``run``, in the spare memory. */
+static int sort_rows(Frame *frame, SparseWork *w, const SparseCall *c, rows_function *run)
+{
+    int status;
+    w->z = data_at(frame, &c->spare[0]);
+    w->z_indices = data_at(frame, &c->spare[1]);
+    w->counts = data_at(frame, &c->counts);
+    w->spare = data_at(frame, &c->memory);
+    w->spare_indices = w->spare + c->bytes;
+    status = share_rows(frame, w, c, run);
+    return status == DONE ? count_entries(frame, c, w->x.rows) : status;
+}
+
+/* Sort rows of entries that lie there. */
+static int tidy(Frame *frame, const SparseCall *c, int64_t rows)
 {
     SparseWork w = {0};
-    int status;
     w.x.indptr = data_at(frame, &c->more[3]);
     w.x.rows = rows;
-    w.z = data_at(frame, &c->spare[0]);
-    w.z_indices = data_at(frame, &c->spare[1]);
-    w.counts = data_at(frame, &c->counts);
-    w.columns = longest;
-    w.bytes = longest * (c->itemsize + index_width(c));
-    status = share_rows(frame, &w, c, c->values->tidy_rows);
-    return status == DONE ? count_entries(frame, c, rows) : status;
+    return sort_rows(frame, &w, c, c->values->tidy_rows);
 }
 
 static int run_tidy_rows(const void *params, Frame *frame)
@@ -172,7 +178,7 @@ static int run_tidy_rows(const void *params, Frame *frame)
     memcpy(data_at(frame, &c->spare[0]), x.data, (size_t)(c->x.stored * c->itemsize));
     memcpy(data_at(frame, &c->spare[1]), x.indices, (size_t)(c->x.stored * index_width(c)));
     memcpy(data_at(frame, &c->more[3]), x.indptr, (size_t)((c->x.rows + 1) * index_width(c)));
-    return tidy(frame, c, c->x.rows, c->loops->longest_row(x.indptr, c->x.rows));
+    return tidy(frame, c, c->x.rows);
 }
 
 static int run_put_rows(const void *params, Frame *frame)
@@ -182,11 +188,10 @@ static int run_put_rows(const void *params, Frame *frame)
     Compressed x;
     if (!sparse_of(frame, c, &c->x, 0, &x) || !c->loops->indices_fit(ids, c->x.rows, c->n))
         return DECLINED;
-    return tidy(frame, c, c->n,
-                c->loops->bucket_rows(&x, ids, c->n, c->itemsize,
-                                      (int64_t *)data_at(frame, &c->counts),
-                                      data_at(frame, &c->more[3]), data_at(frame, &c->spare[0]),
-                                      data_at(frame, &c->spare[1])));
+    c->loops->bucket_rows(&x, ids, c->n, c->itemsize, (int64_t *)data_at(frame, &c->counts),
+                          data_at(frame, &c->more[3]), data_at(frame, &c->spare[0]),
+                          data_at(frame, &c->spare[1]));
+    return tidy(frame, c, c->n);
 }
 
 static int run_put_entries(const void *params, Frame *frame)
@@ -198,11 +203,10 @@ static int run_put_entries(const void *params, Frame *frame)
         !c->loops->indices_fit(minor, c->x.stored, columns) ||
         (c->loops == &index_loops_i32 && (c->n > INT32_MAX || columns > INT32_MAX)))
         return DECLINED;
-    return tidy(frame, c, c->n,
-                c->loops->bucket_entries(data_at(frame, &c->x.data), major, minor, c->x.stored, c->n,
-                                         c->itemsize, (int64_t *)data_at(frame, &c->counts),
-                                         data_at(frame, &c->more[3]), data_at(frame, &c->spare[0]),
-                                         data_at(frame, &c->spare[1])));
+    c->loops->bucket_entries(data_at(frame, &c->x.data), major, minor, c->x.stored, c->n, c->itemsize,
+                             (int64_t *)data_at(frame, &c->counts), data_at(frame, &c->more[3]),
+                             data_at(frame, &c->spare[0]), data_at(frame, &c->spare[1]));
+    return tidy(frame, c, c->n);
 }
 
 static int run_pack_tidy(const void *params, Frame *frame)
@@ -220,6 +224,18 @@ static int run_pack_tidy(const void *params, Frame *frame)
     return share_rows(frame, &w, c, c->loops->pack);
 }
 
+/* Emit and run the call that sorts rows, of values that are moved while they are sorted. */
+static int begin_to_sort(SparsePlan *s, call_function *run, const char *name, int type, int itemsize,
+                         SparseState **found)
+{
+    const int64_t half = s->call.x.stored / 2;
+    s->spare_type = type;
+    s->spare_bytes = itemsize;
+    if (!take_memory(s, half * itemsize, half * index_bytes(s)))
+        return no_memory();
+    return count_first(s, run, name, NPY_INT64, s->call.n, 16.0 * (double)s->call.x.stored, found);
+}
+
 /* Emit and run the call that puts entries into c->n rows and sorts these. */
 static int begin_tidy(SparsePlan *s, call_function *run, const char *name, SparseState **found)
 {
@@ -233,7 +249,7 @@ static int begin_tidy(SparsePlan *s, call_function *run, const char *name, Spars
         return no_memory();
     c->more[3] = placed(starts);
     s->also_written = starts;
-    return count_first(s, run, name, NPY_INT64, c->n, 16.0 * (double)c->x.stored, c->itemsize, found);
+    return begin_to_sort(s, run, name, s->type, c->itemsize, found);
 }
 
 static int finish_tidy(const SparseState *state, Planner *p)
@@ -295,6 +311,29 @@ static int plan_triplets(SparsePlan *s, const SparseState *state)
 
 /* ---- patterns of users */
 
+static int run_order_blocks(const void *params, Frame *frame)
+{
+    const SparseCall *c = (const SparseCall *)params;
+    SparseWork w = {0};
+    return sparse_of(frame, c, &c->x, 0, &w.x) ? sort_rows(frame, &w, c, c->loops->order_blocks) : DECLINED;
+}
+
+static int run_add_blocks(const void *params, Frame *frame)
+{
+    const SparseCall *c = (const SparseCall *)params;
+    SparseWork w = {0};
+    if (!sparse_of(frame, c, &c->x, 0, &w.x))
+        return DECLINED;
+    w.y.data = data_at(frame, &c->spare[0]);
+    w.y.indices = data_at(frame, &c->spare[1]);
+    w.columns = c->steps[0] * c->steps[1];
+    w.z = data_at(frame, &c->z[0]);
+    w.z_indices = data_at(frame, &c->z[1]);
+    w.z_indptr = data_at(frame, &c->z[2]);
+    c->loops->sum_counts((const int64_t *)data_at(frame, &c->counts), c->x.rows, w.z_indptr);
+    return share_rows(frame, &w, c, c->values->add_blocks);
+}
+
 /* Write whether a pattern is canonical; it is declined if it is none at all. */
 static int run_check_canonical(const void *params, Frame *frame)
 {
@@ -321,7 +360,7 @@ static int plan_canonical(SparsePlan *s, const SparseState *state)
     if (state == NULL) {
         Operand *found;
         const Operand *n, *m;
-        if (!read_matrix(s, 0, 1, &c->x) || !read_loops(s))
+        if (!read_entries(s, &c->x, c->steps) || !read_loops(s))
             return DECLINED;
         if (s->p->instruction->n_inputs > 3) {
             if ((n = read_scalar(s, 3)) == NULL || (m = read_scalar(s, 4)) == NULL)
@@ -344,12 +383,17 @@ static int plan_canonical(SparsePlan *s, const SparseState *state)
         }
         c->n = c->x.rows;
         if (status == DONE)
-            status = begin_tidy(s, run_tidy_rows, "sort rows", &fresh);
+            status = c->is_of_blocks
+                         ? begin_to_sort(s, run_order_blocks, "sort blocks", NPY_INT64, 8, &fresh)
+                         : begin_tidy(s, run_tidy_rows, "sort rows", &fresh);
         if (status != DONE)
             return status;
         state = fresh;
     }
-    return finish_tidy(state, s->p);
+    return state->plan.call.is_of_blocks
+               ? fill_counted(state, run_add_blocks, "add blocks", state->plan.type,
+                              state->plan.call.itemsize, state->plan.call.n, s->p)
+               : finish_tidy(state, s->p);
 }
 
 /* ---- the elements of a dense matrix that are not 0 */
@@ -408,7 +452,7 @@ static int plan_nonzero_entries(SparsePlan *s, const SparseState *state)
         c->x.rows = x->shape[0];
         c->columns = x->shape[1];
         status = count_first(s, run_count_dense, "count entries", NPY_INT64, c->x.rows,
-                             (double)x->size, 0, &fresh);
+                             (double)x->size, &fresh);
         if (status != DONE)
             return status;
         state = fresh;

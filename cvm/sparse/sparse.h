@@ -54,6 +54,7 @@ typedef struct SparseWork {
     const char *base, *alpha;   /* of base + alpha x dense; NULL: none */
     char *z, *z_indices, *z_indptr;
     char *counts;               /* of each row, int64_t */
+    char *spare, *spare_indices;    /* room to sort entries */
     char *memory;               /* of each worker ``bytes``, zeroed */
     int64_t bytes, columns, parts;
     const int64_t *cuts;        /* where parts begin, and the last one ends; NULL: see do_sparse_part */
@@ -85,19 +86,19 @@ typedef struct {
     void (*take_rows)(const Compressed *x, const char *ids, int64_t n, int itemsize, char *data,
                       char *indices, const char *indptr);
     int64_t (*count_taken)(const Compressed *x, const char *ids, int64_t n, char *indptr);
-    rows_function *look_up, *count_products, *pack;
+    rows_function *look_up, *look_up_blocks, *count_products, *pack;
     void (*look_up_pairs)(const Compressed *x, const char *major, const char *minor, int64_t n,
                           int itemsize, char *z);
     rows_function *count_cropped, *crop, *join_rows, *count_blocks, *rows_as_blocks;
     void (*blocks_as_rows)(const Compressed *x, int64_t r, int64_t c, char *indices, char *indptr,
                            int64_t *place);
+    rows_function *order_blocks;
     void (*join_pointers)(const Compressed *x, int n, char *z);
-    int64_t (*bucket_rows)(const Compressed *x, const char *ids, int64_t rows, int itemsize,
-                           int64_t *next, char *indptr, char *data, char *indices);
-    int64_t (*bucket_entries)(const char *given, const char *major, const char *minor, int64_t stored,
-                              int64_t rows, int itemsize, int64_t *next, char *indptr, char *data,
-                              char *indices);
-    int64_t (*longest_row)(const char *indptr, int64_t rows);
+    void (*bucket_rows)(const Compressed *x, const char *ids, int64_t rows, int itemsize, int64_t *next,
+                        char *indptr, char *data, char *indices);
+    void (*bucket_entries)(const char *given, const char *major, const char *minor, int64_t stored,
+                           int64_t rows, int itemsize, int64_t *next, char *indptr, char *data,
+                           char *indices);
     void (*cut_columns)(const Compressed *x, int parts, int64_t *cuts);
 } IndexLoops;
 
@@ -108,7 +109,7 @@ typedef struct {
     rows_function *segments[N_SEGMENT_KINDS];
     void (*scatter_add)(const Compressed *x, char *z);
     rows_function *tidy_rows, *count_dense, *take_dense;
-    rows_function *block_dot, *block_dot_transposed, *sampled_blocks;
+    rows_function *block_dot, *block_dot_transposed, *sampled_blocks, *add_blocks;
     int64_t (*keep_nonzero)(const Compressed *x, char *data, char *indices, char *indptr);
     int value_bytes;
 } ValueLoops;

@@ -20,6 +20,36 @@ static void OF_INDEX(blocks_as_rows)(const Compressed *x, int64_t r, int64_t c, 
         }
 }
 
+/* Positions of entries, sorted by their indices. */
+#define T int64_t
+#define NAME(x) OF_INDEX(x##_of_positions)
+#include "sparse_sort.h"
+#undef NAME
+#undef T
+
+/* The positions of the blocks of each row in the order of their columns, and how many columns it has. The spare
+   memory is that of tidy_rows. */
+static void OF_INDEX(order_blocks)(SparseWork *w, int64_t first, int64_t end, int worker)
+{
+    const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
+    int64_t *spare = (int64_t *)w->spare + indptr[first] / 2;
+    INDEX *spare_indices = (INDEX *)w->spare_indices + indptr[first] / 2;
+    int64_t *counts = (int64_t *)w->counts, i, k;
+    (void)worker;
+    for (i = first; i < end; i++) {
+        const int64_t from = indptr[i], n = indptr[i + 1] - from;
+        INDEX *v = (INDEX *)w->z_indices + from;
+        int64_t *places = (int64_t *)w->z + from;
+        memcpy(v, indices + from, (size_t)n * sizeof(INDEX));
+        for (k = 0; k < n; k++)
+            places[k] = from + k;
+        OF_INDEX(sort_entries_of_positions)(v, places, n, spare_indices, spare);
+        counts[i] = n > 0;
+        for (k = 1; k < n; k++)
+            counts[i] += v[k] != v[k - 1];
+    }
+}
+
 /* How many blocks of steps[0] rows and steps[1] columns each row of blocks has. Memory of a worker: for each
    column of blocks the last row of blocks that had it, plus 1. */
 static void OF_INDEX(count_blocks)(SparseWork *w, int64_t first, int64_t end, int worker)

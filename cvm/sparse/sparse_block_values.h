@@ -62,3 +62,28 @@ static void NAME(sampled_blocks)(SparseWork *w, int64_t first, int64_t end, int 
                     ((T *)w->z)[(k * r + i) * c + j] = sum;
                 }
 }
+
+/* The blocks of rows in the order that order_blocks has found, those at one place added up. ``y`` has its positions and
+   indices, with the pointers of x; blocks have ``columns`` elements. */
+static void NAME(add_blocks)(SparseWork *w, int64_t first, int64_t end, int worker)
+{
+    const INDEX *indices = (const INDEX *)w->y.indices, *indptr = (const INDEX *)w->x.indptr;
+    const INDEX *pointers = (const INDEX *)w->z_indptr;
+    const int64_t *places = (const int64_t *)w->y.data, size = w->columns;
+    int64_t i, k, l;
+    (void)worker;
+    for (i = first; i < end; i++) {
+        int64_t at = pointers[i] - 1;
+        for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
+            const T *block = (const T *)w->x.data + places[k] * size;
+            if (k == (int64_t)indptr[i] || indices[k] != indices[k - 1]) {
+                ((INDEX *)w->z_indices)[++at] = indices[k];
+                memcpy((T *)w->z + at * size, block, (size_t)size * sizeof(T));
+            } else {
+                T *z = (T *)w->z + at * size;
+                for (l = 0; l < size; l++)
+                    z[l] = PLUS(z[l], block[l]);
+            }
+        }
+    }
+}

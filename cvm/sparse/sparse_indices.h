@@ -244,21 +244,22 @@ static inline int64_t OF_INDEX(place_of)(const INDEX *indices, int64_t low, int6
     return low < end && indices[low] == column ? low : -1;
 }
 
-static inline void OF_INDEX(read_place)(const Compressed *x, int64_t place, int itemsize, char *z)
+static inline void OF_INDEX(read_place)(const Compressed *x, int64_t place, int itemsize, char *z,
+                                        void (*move)(char *, const char *, int))
 {
     if (place < 0)
         memset(z, 0, (size_t)itemsize);
     else
-        move_item(z, x->data + place * itemsize, itemsize);
+        move(z, x->data + place * itemsize, itemsize);
 }
 
 /* The entries of y at the places of the pattern x, which may be in any order; 0 where there is none. */
-static void OF_INDEX(look_up)(SparseWork *w, int64_t first, int64_t end, int worker)
+static inline __attribute__((always_inline)) void OF_INDEX(look_up_by)(SparseWork *w, int64_t first, int64_t end,
+                                                                      void (*move)(char *, const char *, int))
 {
     const INDEX *indices = (const INDEX *)w->y.indices, *indptr = (const INDEX *)w->y.indptr;
     const INDEX *wanted = (const INDEX *)w->x.indices, *pointers = (const INDEX *)w->x.indptr;
     int64_t i, k;
-    (void)worker;
     for (i = first; i < end; i++) {
         int64_t at = indptr[i];
         const int64_t stop = indptr[i + 1];
@@ -274,9 +275,21 @@ static void OF_INDEX(look_up)(SparseWork *w, int64_t first, int64_t end, int wor
                 place = OF_INDEX(place_of)(indices, indptr[i], stop, column);
             if (place >= 0)
                 at = place;
-            OF_INDEX(read_place)(&w->y, place, w->itemsize, w->z + k * w->itemsize);
+            OF_INDEX(read_place)(&w->y, place, w->itemsize, w->z + k * w->itemsize, move);
         }
     }
+}
+
+static void OF_INDEX(look_up)(SparseWork *w, int64_t first, int64_t end, int worker)
+{
+    (void)worker;
+    OF_INDEX(look_up_by)(w, first, end, move_item);
+}
+
+static void OF_INDEX(look_up_blocks)(SparseWork *w, int64_t first, int64_t end, int worker)
+{
+    (void)worker;
+    OF_INDEX(look_up_by)(w, first, end, move_block);
 }
 
 static void OF_INDEX(look_up_pairs)(const Compressed *x, const char *major, const char *minor,
@@ -288,7 +301,7 @@ static void OF_INDEX(look_up_pairs)(const Compressed *x, const char *major, cons
         const INDEX row = ((const INDEX *)major)[k];
         const int64_t place = OF_INDEX(place_of)(indices, indptr[row], indptr[row + 1],
                                                  ((const INDEX *)minor)[k]);
-        OF_INDEX(read_place)(x, place, itemsize, z + k * itemsize);
+        OF_INDEX(read_place)(x, place, itemsize, z + k * itemsize, move_item);
     }
 }
 
@@ -435,10 +448,11 @@ const IndexLoops OF_INDEX(index_loops) = {
     OF_INDEX(check_rows), OF_INDEX(pairs_ascend), OF_INDEX(largest), OF_INDEX(sum_counts),
     OF_INDEX(number_rows), OF_INDEX(count_rows),
     OF_INDEX(transpose), OF_INDEX(scatter), OF_INDEX(gather), OF_INDEX(take_rows),
-    OF_INDEX(count_taken), OF_INDEX(look_up), OF_INDEX(count_products), OF_INDEX(pack),
+    OF_INDEX(count_taken), OF_INDEX(look_up), OF_INDEX(look_up_blocks), OF_INDEX(count_products), OF_INDEX(pack),
     OF_INDEX(look_up_pairs), OF_INDEX(count_cropped), OF_INDEX(crop), OF_INDEX(join_rows),
     OF_INDEX(count_blocks), OF_INDEX(rows_as_blocks), OF_INDEX(blocks_as_rows),
-    OF_INDEX(join_pointers), OF_INDEX(bucket_rows), OF_INDEX(bucket_entries), OF_INDEX(longest_row),
+    OF_INDEX(order_blocks),
+    OF_INDEX(join_pointers), OF_INDEX(bucket_rows), OF_INDEX(bucket_entries),
     OF_INDEX(cut_columns),
 };
 

@@ -13,6 +13,11 @@ static inline void move_item(char *z, const char *x, int itemsize)
     }
 }
 
+static inline void move_block(char *z, const char *x, int itemsize)
+{
+    memcpy(z, x, (size_t)itemsize);
+}
+
 static inline void fetch(const void *p, int bytes)
 {
 #ifdef __GNUC__

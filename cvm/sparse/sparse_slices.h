@@ -77,67 +77,53 @@ static void OF_INDEX(join_rows)(SparseWork *w, int64_t first, int64_t end, int w
     }
 }
 
-/* Where rows begin that have as many entries as ``next`` says, which becomes the same; the most that one
-   has. */
-static int64_t OF_INDEX(begin_rows)(int64_t *next, int64_t rows, INDEX *indptr)
+/* Where rows begin that have as many entries as ``next`` says, which becomes the same. */
+static void OF_INDEX(begin_rows)(int64_t *next, int64_t rows, INDEX *indptr)
 {
-    int64_t total = 0, most = 0, i;
+    int64_t total = 0, i;
     indptr[0] = 0;
     for (i = 0; i < rows; i++) {
         const int64_t count = next[i];
-        most = count > most ? count : most;
         next[i] = total;
         total += count;
         indptr[i + 1] = (INDEX)total;
     }
-    return most;
 }
 
-/* Rows of x put into the rows ``ids`` of another matrix, one after the other; the most entries of a row. */
-static int64_t OF_INDEX(bucket_rows)(const Compressed *x, const char *given, int64_t rows, int itemsize,
-                                     int64_t *next, char *to_indptr, char *data, char *to_indices)
+/* Rows of x put into the rows ``ids`` of another matrix, one after the other. */
+static void OF_INDEX(bucket_rows)(const Compressed *x, const char *given, int64_t rows, int itemsize,
+                                  int64_t *next, char *to_indptr, char *data, char *to_indices)
 {
     const INDEX *indices = (const INDEX *)x->indices, *indptr = (const INDEX *)x->indptr;
     const INDEX *ids = (const INDEX *)given;
-    int64_t i, most;
+    int64_t i;
     memset(next, 0, (size_t)rows * sizeof(int64_t));
     for (i = 0; i < x->rows; i++)
         next[ids[i]] += (int64_t)indptr[i + 1] - indptr[i];
-    most = OF_INDEX(begin_rows)(next, rows, (INDEX *)to_indptr);
+    OF_INDEX(begin_rows)(next, rows, (INDEX *)to_indptr);
     for (i = 0; i < x->rows; i++) {
         const int64_t from = indptr[i], n = indptr[i + 1] - from, at = next[ids[i]];
         memcpy(data + at * itemsize, x->data + from * itemsize, (size_t)(n * itemsize));
         memcpy((INDEX *)to_indices + at, indices + from, (size_t)n * sizeof(INDEX));
         next[ids[i]] = at + n;
     }
-    return most;
 }
 
-/* Entries put into their rows, in the order in which they come; the most that a row has. */
-static int64_t OF_INDEX(bucket_entries)(const char *given_data, const char *given_major,
-                                        const char *given_minor, int64_t stored, int64_t rows,
-                                        int itemsize, int64_t *next, char *to_indptr, char *data,
-                                        char *to_indices)
+/* Entries put into their rows, in the order in which they come. */
+static void OF_INDEX(bucket_entries)(const char *given_data, const char *given_major,
+                                     const char *given_minor, int64_t stored, int64_t rows,
+                                     int itemsize, int64_t *next, char *to_indptr, char *data,
+                                     char *to_indices)
 {
     const INDEX *major = (const INDEX *)given_major, *minor = (const INDEX *)given_minor;
-    int64_t k, most;
+    int64_t k;
     memset(next, 0, (size_t)rows * sizeof(int64_t));
     for (k = 0; k < stored; k++)
         next[major[k]]++;
-    most = OF_INDEX(begin_rows)(next, rows, (INDEX *)to_indptr);
+    OF_INDEX(begin_rows)(next, rows, (INDEX *)to_indptr);
     for (k = 0; k < stored; k++) {
         const int64_t at = next[major[k]]++;
         ((INDEX *)to_indices)[at] = minor[k];
         move_item(data + at * itemsize, given_data + k * itemsize, itemsize);
     }
-    return most;
-}
-
-static int64_t OF_INDEX(longest_row)(const char *given, int64_t rows)
-{
-    const INDEX *indptr = (const INDEX *)given;
-    int64_t most = 0, i;
-    for (i = 0; i < rows; i++)
-        most = indptr[i + 1] - indptr[i] > most ? indptr[i + 1] - indptr[i] : most;
-    return most;
 }

@@ -1,71 +1,17 @@
 /* Included for each dtype T of entries and INDEX of indices: entries of rows sorted, and those at one
    place added up; the elements of dense matrices that are not 0. */
 
-static void NAME(insert_entries)(INDEX *v, T *z, int64_t n)
-{
-    int64_t i, k;
-    for (i = 1; i < n; i++) {
-        const INDEX moved = v[i];
-        const T entry = z[i];
-        for (k = i; k > 0 && v[k - 1] > moved; k--) {
-            v[k] = v[k - 1];
-            z[k] = z[k - 1];
-        }
-        v[k] = moved;
-        z[k] = entry;
-    }
-}
+#include "sparse_sort.h"
 
-/* Merge two sorted stretches; of equal indices those of the first come first. */
-static void NAME(merge_entries)(const INDEX *v, const T *z, int64_t middle, int64_t n, INDEX *to, T *to_z)
-{
-    int64_t i = 0, k = middle, at;
-    for (at = 0; at < n; at++) {
-        const int64_t from = k == n || (i < middle && v[i] <= v[k]) ? i++ : k++;
-        to[at] = v[from];
-        to_z[at] = z[from];
-    }
-}
-
-/* Sort entries by their indices; those at one place stay in their order. */
-static void NAME(sort_entries)(INDEX *v, T *z, int64_t n, INDEX *spare, T *spare_z)
-{
-    INDEX *from = v, *to = spare;
-    T *from_z = z, *to_z = spare_z;
-    int64_t width, k;
-    for (k = 1; k < n && v[k - 1] <= v[k]; k++)
-        ;
-    if (k >= n)
-        return;
-    for (k = 0; k < n; k += FEW_INDICES)
-        NAME(insert_entries)(v + k, z + k, n - k < FEW_INDICES ? n - k : FEW_INDICES);
-    for (width = FEW_INDICES; width < n; width *= 2) {
-        INDEX *other = from;
-        T *other_z = from_z;
-        for (k = 0; k < n; k += 2 * width) {
-            const int64_t length = n - k < 2 * width ? n - k : 2 * width;
-            NAME(merge_entries)(from + k, from_z + k, length < width ? length : width, length, to + k,
-                                to_z + k);
-        }
-        from = to;
-        from_z = to_z;
-        to = other;
-        to_z = other_z;
-    }
-    if (from != v) {
-        memcpy(v, from, (size_t)n * sizeof(INDEX));
-        memcpy(z, from_z, (size_t)n * sizeof(T));
-    }
-}
-
-/* Sort each row and add up entries at one place. Memory of a worker: room for the longest row, which has
-   ``columns`` entries. */
+/* Sort each row and add up entries at one place. In the spare memory each part has room for half of its entries,
+   and so for half of its longest row. */
 static void NAME(tidy_rows)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const INDEX *indptr = (const INDEX *)w->x.indptr;
-    T *spare = (T *)(w->memory + worker * w->bytes);
-    INDEX *spare_indices = (INDEX *)(((uintptr_t)(spare + w->columns) + 7) & ~(uintptr_t)7);
+    T *spare = (T *)w->spare + indptr[first] / 2;
+    INDEX *spare_indices = (INDEX *)w->spare_indices + indptr[first] / 2;
     int64_t *counts = (int64_t *)w->counts, i, k;
+    (void)worker;
     for (i = first; i < end; i++) {
         INDEX *v = (INDEX *)w->z_indices + indptr[i];
         T *z = (T *)w->z + indptr[i];

@@ -455,7 +455,7 @@ const ValueLoops NAME(value_loops) = {
     {NAME(segment_sum), NULL, NULL},
 #endif
     NAME(scatter_add), NAME(tidy_rows), NAME(count_dense), NAME(take_dense), NAME(block_dot),
-    NAME(block_dot_transposed), NAME(sampled_blocks), NAME(keep_nonzero), (int)sizeof(T),
+    NAME(block_dot_transposed), NAME(sampled_blocks), NAME(add_blocks), NAME(keep_nonzero), (int)sizeof(T),
 };
 
 #undef WIDE

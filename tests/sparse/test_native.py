@@ -15,7 +15,13 @@ from symcomp.config import config
 from symcomp.core.evaluate import evaluate
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError, SparsePatternError
-from symcomp.sparse.blocks import BlockDot, BlocksAsRows, RowsAsBlocks, SampledBlocks
+from symcomp.sparse.blocks import (
+    BlockDot,
+    BlocksAsRows,
+    CheckedBlocks,
+    RowsAsBlocks,
+    SampledBlocks,
+)
 from symcomp.sparse.components import Assemble, Components
 from symcomp.sparse.convert import (
     GatherDense,
@@ -171,7 +177,7 @@ def apply_orders(a: Applied, x: Any, y: Any, dtype: str, index_dtype: str) -> No
             a.add(GatherFill(), dense(shape, dtype, 6), length(n), length(m), *s[1:])
 
 
-def apply_blocks(a: Applied, x: Any, dtype: str, index_dtype: str) -> None:
+def apply_blocks(a: Applied, x: Any, y: Any, dtype: str, index_dtype: str) -> None:
     """Apply the ops on matrices of blocks of 2 x 3, and of 1 x 1."""
     for r, c in ((2, 3), (1, 1)):
         n, m = x.shape[0] * r, x.shape[1] * c
@@ -185,6 +191,21 @@ def apply_blocks(a: Applied, x: Any, dtype: str, index_dtype: str) -> None:
         a.add(BlocksAsRows(), *pattern, length(r), length(c))
         if x.shape[0] % r == 0:
             a.add(RowsAsBlocks(r, c), *pattern)
+        a.add(CheckedBlocks(c), length(m), np.asarray([n, m], np.int64))
+        a.add(Lookup(), blocks, *pattern, *arrays(y, index_dtype)[1:])
+        a.add(Canonical(), blocks, *pattern, length(x.shape[0]), length(x.shape[1]))
+        apply_blocks_in_any_order(a, (r, c), dtype, index_dtype)
+
+
+def apply_blocks_in_any_order(a: Applied, shape: Any, dtype: str, index_dtype: str) -> None:
+    """Sort blocks of few rows in several ways, and add up those at one place."""
+    rng = np.random.default_rng(4)
+    for k in range(0, 90, 29):
+        ends = np.asarray([0, 0, k // 4, k], index_dtype)
+        indices = rng.integers(0, 40, k).astype(index_dtype)
+        blocks = dense((k, *shape), dtype, 11)
+        a.add(Canonical(), blocks, indices, ends, length(3), length(40))
+        a.add(SortIndices(), blocks, indices, ends)
 
 
 def apply_places(a: Applied, x: Any, y: Any, dtype: str, index_dtype: str) -> None:
@@ -209,7 +230,7 @@ def apply_places(a: Applied, x: Any, y: Any, dtype: str, index_dtype: str) -> No
     a.add(LargestIndex(), s[1])
     a.add(InRange("positions"), s[1], length(m))
     apply_orders(a, x, y, dtype, index_dtype)
-    apply_blocks(a, x, dtype, index_dtype)
+    apply_blocks(a, x, y, dtype, index_dtype)
     a.add(SameNumber("add"), length(n), length(n))
     a.add(SameLength(), d[:, 0] if m else d.ravel(), length(n if m else 0))
     a.add(DropZeros(), s[0] * (np.arange(len(s[0])) % 3 > 0).astype(dtype), *s[1:])
@@ -376,6 +397,38 @@ def test_misfits_are_told_by_python() -> None:
     broken[1] = 9
     with pytest.raises(SparsePatternError, match="decreases"):
         g(s[0], s[1], broken, length(4), length(5))
+
+
+def test_columns_that_are_no_multiple_of_blocks() -> None:
+    x = sparse.csr_array("x")
+    f = symcomp.function([x], sparse.tobsr(x, (2, 3)))
+    good = random_sparse(4, 6)
+    for _ in range(3):
+        np.testing.assert_allclose(f(good).toarray(), good.toarray())
+    assert "CheckedBlocks" not in in_python(f) and asked(f, [good]) == []
+    for shape, message in (((4, 7), "7 columns"), ((5, 6), "5 rows")):
+        with pytest.raises(ShapeError, match=f"{message} are no multiple"):
+            f(random_sparse(*shape))
+
+
+@pytest.mark.parametrize("lengths", ["many of one row", "rows of all lengths"])
+@pytest.mark.parametrize("threads", [False, True])
+def test_entries_in_any_order(lengths: str, threads: bool) -> None:
+    """More entries than threads do for themselves, in rows that need spare memory to be sorted."""
+    rng = np.random.default_rng(5)
+    rows = rng.integers(0, 9, 60_000) if lengths == "many of one row" else np.arange(60_000) % 997
+    rows = rows**2 % 997
+    columns = rng.integers(0, 5000, 60_000)
+    a = Applied()
+    values = dense(60_000, "float64", 1).round()
+    places = [v.astype("int32") for v in (rows, columns)]
+    a.add(FromTriplets(), values, *places, length(997), length(5000))
+    order = np.argsort(rows, kind="stable")
+    indptr = np.searchsorted(rows[order], np.arange(998)).astype("int32")
+    a.add(SortIndices(), values, places[1][order], indptr)
+    a.add(SortIndices(), values.repeat(2).reshape(-1, 1, 2), places[1][order], indptr)
+    with config.change_flags(openmp=threads):
+        a.compare()
 
 
 def test_loops_over_products() -> None:
