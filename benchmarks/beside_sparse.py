@@ -55,6 +55,14 @@ def _with_dense(n: int) -> Work:
     return call([x, w], symcomp.grad((z**2).sum(), [x, w]), _matrix(n), numbers(n, 8))
 
 
+def _captured(n: int) -> Work:
+    """Use an argument with each of 20 rows."""
+    x, rows = sparse.csr_array("x"), T.dmatrix("rows")
+    step = lambda row: sparse.sp_sum(x * row, axis=1)  # noqa: E731
+    sums = symcomp.scan(step, rows, return_updates=False)
+    return call([x, rows], sums, _matrix(n), numbers(20, n))
+
+
 def _add() -> None:
     ones: dict[str, Callable[[Any], Any]] = {
         "blocks": lambda x: sparse.tobsr(x, (3, 2)),
@@ -73,6 +81,7 @@ def _add() -> None:
         add(f"sparse/triplets_{size}", partial(_triplets, 8, n))
         add(f"sparse/triplets_of_long_rows_{size}", partial(_triplets, 200, n))
         add(f"sparse/gradients_with_dense_{size}", partial(_with_dense, n))
+        add(f"sparse/captured_{size}", partial(_captured, n), per=20)
 
 
 _add()

@@ -83,19 +83,21 @@ typedef struct {
     int64_t expected[2];
 } ValuesGuard;
 
-/* Add the elements of an array of integers, or of booleans, to two hashes. */
+/* Add the bytes of the elements of an array to two hashes. */
 static void mix_elements(const Operand *x, int axis, const char *data, uint64_t *hash)
 {
-    uint64_t value = 0;
     int64_t i;
     if (axis < x->ndim) {
         for (i = 0; i < x->shape[axis]; i++)
             mix_elements(x, axis + 1, data + i * x->strides[axis], hash);
         return;
     }
-    memcpy(&value, data, (size_t)x->itemsize);
-    hash[0] = mixed(hash[0], value);
-    hash[1] = mixed(hash[1] + hash[0], value);
+    for (i = 0; i < x->itemsize; i += 8) {
+        uint64_t value = 0;
+        memcpy(&value, data + i, (size_t)(x->itemsize - i < 8 ? x->itemsize - i : 8));
+        hash[0] = mixed(hash[0], value);
+        hash[1] = mixed(hash[1] + hash[0], value);
+    }
 }
 
 static void hash_elements(const Operand *x, const char *data, int64_t *found)
@@ -113,13 +115,12 @@ static int run_values_guard(const void *params, Frame *frame)
     return check_outcome(frame, 2, found, g->expected);
 }
 
-/* Guard the elements of an array, as they are in this run. DECLINED: they are no integers or booleans, which seldom
-   change. */
+/* Guard the elements of an array, as they are in this run. DECLINED: they are objects. */
 static int guard_values(Planner *p, Operand *x)
 {
     ValuesGuard *g;
     Call *call;
-    if (!is_plain(x) || !(PyTypeNum_ISINTEGER(x->type) || PyTypeNum_ISBOOL(x->type)))
+    if (!is_plain(x) || kind_of_type(x->type) == 0)
         return DECLINED;
     if (is_constant(x) || x->guarded_by == p->serial)
         return DONE;

@@ -43,6 +43,7 @@ devices = lazy_module("symcomp.gpu.rules")
 device_loops = lazy_module("symcomp.compile.device_loops")
 device_sparse = lazy_module("symcomp.compile.device_sparse")
 hoisted_copies = lazy_module("symcomp.compile.hoisted_copies")
+sparse_loops = lazy_module("symcomp.compile.sparse_loops")
 
 _registered: list[Feature] = []
 _MODULES_OF_LOOPS = frozenset(["symcomp.scan.op", "symcomp.scan.rows", "symcomp.autodiff.maprows"])
@@ -102,6 +103,8 @@ def features() -> tuple[Feature, ...]:
     if {"devices", "sparse"} <= offered:
         device_sparse.offer()
     has_loops = any(name in sys.modules for name in _MODULES_OF_LOOPS) or is_extended()
+    if has_loops and "sparse" in offered:
+        sparse_loops.offer()
     of_loops = [loops.LOOPS] if has_loops else []
     return (CPU, *of_loops, GRAPHS, *offered_features(), *_registered)
 

@@ -1,4 +1,4 @@
-"""Matrices that a function computes stay groups of arrays in loops and graphs that take them."""
+"""Matrices are passed to loops and graphs as their arrays."""
 
 from __future__ import annotations
 
@@ -142,3 +142,64 @@ def test_sizes_and_patterns_in_turn(build: Callable[[], list[Any]], turns: list[
     held = [f(*values) for values in calls + calls]
     for found, values in zip(held, calls + calls, strict=True):
         compare(found, python(*values))
+
+
+def of_each_row() -> list[Any]:
+    """Use an argument with each row of a sequence: its entries at a pattern, rows of its shape."""
+    rows, _ = symcomp.scan(
+        lambda v: [
+            sparse.csm_data(A * v), (A * v).toarray(), sparse.sp_sum(A * v, axis=1),
+            sparse.csm_data(A * v + B.T.tocsr()), sparse.dot(A * v, v) * S,
+        ],
+        X.T,
+    )  # fmt: skip
+    return [*rows, *symcomp.grad((rows[4] ** 2).sum(), [X, S])]
+
+
+def in_a_branch() -> list[Any]:
+    rows, _ = symcomp.scan(lambda v: ifelse(v[0] > 0, sparse.dot(A * v, v), v * 2), X.T)
+    return [rows]
+
+
+@pytest.mark.parametrize("build", [of_each_row, in_a_branch])
+def test_matrices_are_taken_apart_once(build: Callable[[], list[Any]]) -> None:
+    """Before the first step, and also if there is none."""
+    f, python = compiled(build, "cvm"), compiled(build, "vm")
+    for steps in (3, 0, 3, 0):
+        values = arguments(4, 2, steps)
+        compare(f(*values), python(*values))
+    assert f.repeated == 2
+    assert asked(f, values) == [] and "python" not in f.plan()
+    of_steps = [text for text in f.plan().split("plan ") if "nested" in text]
+    assert "take apart" in f.plan() and of_steps
+    assert not any("take apart" in text or "check pattern" in text for text in of_steps)
+
+
+def test_rows_of_captured_matrices_without_steps() -> None:
+    f = compiled(of_each_row, "cvm")
+    for size, seed in ((4, 1), (3, 2), (4, 1)):
+        values = arguments(size, seed, 0)
+        entries, dense, sums, total, products, *_ = f(*values)
+        both = (abs(values[0]) + abs(values[1].T)).nnz
+        assert entries.shape == (0, values[0].nnz) and dense.shape == (0, size, size)
+        assert sums.shape == products.shape == (0, size) and total.shape == (0, both)
+
+
+def test_numbers_tell_lengths_without_steps() -> None:
+    """Lengths that floats tell: other numbers have another plan, equal ones repeat it."""
+    a = sparse.csr_array("a")
+    v, c = T.dmatrix("v"), T.zvector("c")
+    rows, _ = symcomp.scan(
+        lambda v: [sparse.csm_data(sparse.remove0(a + a * v.sum())), T.ones(T.nonzero(c)[0].shape)],
+        v,
+    )
+    with config.change_flags(kernels=True):
+        f = symcomp.function([a, v, c], rows)
+    values = [sp.csr_array(np.diag(d)) for d in ([1.0, 2.0], [3.0, 4.0])]
+    for value in values * 3:
+        value = sp.csr_array(value.copy())
+        value.data[0] *= value.data[1] > 3
+        kept, ones = f(value, np.ones((0, 2)), np.array([1j, 0, 1]))
+        assert kept.shape == (0, np.count_nonzero(value.data)) and ones.shape == (0, 2)
+    assert f.repeated == 4
+    assert asked(f, [values[0], np.ones((0, 2)), np.array([1j, 0, 1])]) == []
