@@ -36,8 +36,8 @@ typedef struct {
     SparsePlace x, y;
     Place more[4], z[3], count, counts, spare[2];
     Place memory;           /* while the call runs */
-    int64_t bytes;          /* of it: where its second part begins */
-    int64_t columns, n;
+    int64_t bytes;          /* of it: where its second part begins; or of each thread */
+    int64_t columns, n, stored;
     int64_t steps[2], lengths[2];
     int itemsize, kind, transposed, threads, has_base, is_vector, is_of_blocks;
 } SparseCall;
@@ -53,6 +53,7 @@ typedef struct {
     Operand *also_written;  /* by the call that counts entries */
     Operand *memory;        /* of the next call, while it runs */
     int spare_type, spare_bytes;    /* of values that wait until their number is known; 0 bytes: there are none */
+    int64_t bytes_of_thread;        /* of memory for each thread of the next call */
     int n_reads, index_type, type;
 } SparsePlan;
 
@@ -218,38 +219,32 @@ static int sparse_of(const Frame *frame, const SparseCall *c, const SparsePlace 
     return c->loops->pointers_fit(found->indptr, place->rows, place->stored);
 }
 
-static int no_memory_in(Frame *frame)
-{
-    take_gil(frame->runner);
-    PyErr_SetString(PyExc_MemoryError, "no memory for a sparse matrix");
-    return RAISED;
-}
-
 /* Do all rows, in parts that threads share: with ``row_at`` of about as many entries, else of as many of
    w->columns rows. */
-static int share_parts(Frame *frame, SparseWork *w, const SparseCall *c, rows_function *run,
+static int share_parts(SparseWork *w, const SparseCall *c, rows_function *run,
                        int64_t (*row_at)(const char *, int64_t, int64_t))
 {
-    const int threads = c->threads;
     w->run = run;
     w->row_at = row_at;
     w->itemsize = c->itemsize;
-    w->parts = threads > 1 ? PARTS_OF_POOLS : 1;
-    w->memory = NULL;
-    if (w->bytes > 0) {
-        w->bytes = (w->bytes + 127) & ~(int64_t)63;
-        w->memory = (char *)calloc((size_t)threads, (size_t)w->bytes);
-        if (w->memory == NULL)
-            return no_memory_in(frame);
-    }
-    share(do_sparse_part, w, w->parts, threads);
-    free(w->memory);
+    w->parts = c->threads > 1 ? PARTS_OF_POOLS : 1;
+    share(do_sparse_part, w, w->parts, c->threads);
     return DONE;
 }
 
-static int share_rows(Frame *frame, SparseWork *w, const SparseCall *c, rows_function *run)
+static int share_rows(SparseWork *w, const SparseCall *c, rows_function *run)
 {
-    return share_parts(frame, w, c, run, c->loops->row_at);
+    return share_parts(w, c, run, c->loops->row_at);
+}
+
+/* Let each thread have its memory, of which the first bytes are zeroed. */
+static void set_memory(const Frame *frame, const SparseCall *c, SparseWork *w, int64_t zeroed)
+{
+    int i;
+    w->memory = data_at(frame, &c->memory);
+    w->bytes = c->bytes;
+    for (i = 0; i < c->threads; i++)
+        memset(w->memory + i * w->bytes, 0, (size_t)zeroed);
 }
 
 /* Whether the indices of all rows ascend and lie within the shape, for pointers that fit. */
@@ -301,13 +296,20 @@ static int emit_sparse(SparsePlan *s, call_function *run, const char *name, doub
                        int n_writes, Operand **z)
 {
     const Operand *writes[MOST_SPARSE_WRITES];
-    Call *call = new_call(s->p, run, name, sizeof(SparseCall));
+    const int64_t each = (s->bytes_of_thread + 127) & ~(int64_t)63;
+    Call *call;
     int j;
-    if (call == NULL)
-        return no_memory();
     s->call.kind = s->spec->kind;
     s->call.transposed = s->spec->transposed;
     s->call.threads = work < ELEMENTS_WORTH_SHARING ? 1 : s->spec->threads;
+    if (s->bytes_of_thread > 0) {
+        if (!take_memory(s, each * s->call.threads, 0))
+            return no_memory();
+        s->call.bytes = each;
+    }
+    call = new_call(s->p, run, name, sizeof(SparseCall));
+    if (call == NULL)
+        return no_memory();
     *(SparseCall *)call->params = s->call;
     call->work = work;
     call->is_independent = 1;

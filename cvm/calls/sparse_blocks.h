@@ -18,9 +18,9 @@ static int run_block_dot(const void *params, Frame *frame)
     w.columns = c->columns;
     memcpy(w.steps, c->steps, sizeof(w.steps));
     if (!c->transposed)
-        return share_rows(frame, &w, c, c->values->block_dot);
+        return share_rows(&w, c, c->values->block_dot);
     memset(w.z, 0, (size_t)(c->n * c->columns * c->itemsize));
-    return share_parts(frame, &w, c, c->values->block_dot_transposed, NULL);
+    return share_parts(&w, c, c->values->block_dot_transposed, NULL);
 }
 
 static int plan_block_dot(SparsePlan *s)
@@ -61,7 +61,7 @@ static int run_sampled_blocks(const void *params, Frame *frame)
     if (!sampled_of(frame, c, &w))
         return DECLINED;
     memcpy(w.steps, c->steps, sizeof(w.steps));
-    return share_rows(frame, &w, c, c->values->sampled_blocks);
+    return share_rows(&w, c, c->values->sampled_blocks);
 }
 
 static int plan_sampled_blocks(SparsePlan *s)
@@ -139,35 +139,25 @@ static int plan_blocks_as_rows(SparsePlan *s)
     return give_sparse(s, run_blocks_as_rows, "blocks as rows", (double)stored, 3, z);
 }
 
-/* The work of counting, or writing, blocks. */
-static void rows_of_blocks(const Frame *frame, const SparseCall *c, SparseWork *w)
+/* All rows of blocks, of a matrix that is one of entries. */
+static int share_blocks(SparseWork *w, const SparseCall *c, rows_function *run)
 {
-    w->counts = data_at(frame, &c->counts);
-    w->columns = c->loops->largest(w->x.indices, c->x.stored) / c->steps[1] + 1;
+    w->columns = c->x.rows / c->steps[0];
     memcpy(w->steps, c->steps, sizeof(w->steps));
-}
-
-/* Do all rows of blocks. */
-static int do_blocks(Frame *frame, SparseWork *w, const SparseCall *c, rows_function *run)
-{
-    w->memory = (char *)calloc((size_t)w->columns + 1, (size_t)(8 + index_width(c)));
-    if (w->memory == NULL)
-        return no_memory_in(frame);
-    run(w, 0, c->x.rows / c->steps[0], 0);
-    free(w->memory);
-    return DONE;
+    return share_parts(w, c, run, NULL);
 }
 
 static int run_count_blocks(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
     SparseWork w = {0};
-    int status;
     if (!sparse_of(frame, c, &c->x, 0, &w.x))
         return DECLINED;
-    rows_of_blocks(frame, c, &w);
-    status = do_blocks(frame, &w, c, c->loops->count_blocks);
-    return status == DONE ? count_entries(frame, c, c->x.rows / c->steps[0]) : status;
+    w.counts = data_at(frame, &c->counts);
+    w.z_indices = data_at(frame, &c->more[0]);
+    w.spare_indices = data_at(frame, &c->memory);
+    share_blocks(&w, c, c->loops->count_blocks);
+    return count_entries(frame, c, w.columns);
 }
 
 static int run_rows_as_blocks(const void *params, Frame *frame)
@@ -176,13 +166,13 @@ static int run_rows_as_blocks(const void *params, Frame *frame)
     SparseWork w = {0};
     if (!sparse_of(frame, c, &c->x, 0, &w.x))
         return DECLINED;
-    rows_of_blocks(frame, c, &w);
+    w.other = data_at(frame, &c->more[0]);
     w.z_indices = data_at(frame, &c->z[0]);
     w.z_indptr = data_at(frame, &c->z[1]);
     w.z = data_at(frame, &c->z[2]);
     c->loops->sum_counts((const int64_t *)data_at(frame, &c->counts), c->x.rows / c->steps[0],
                          w.z_indptr);
-    return do_blocks(frame, &w, c, c->loops->rows_as_blocks);
+    return share_blocks(&w, c, c->loops->rows_as_blocks);
 }
 
 static int plan_rows_as_blocks(SparsePlan *s, const SparseState *state)
@@ -198,6 +188,10 @@ static int plan_rows_as_blocks(SparsePlan *s, const SparseState *state)
         c->steps[1] = s->spec->columns;
         if (!read_matrix(s, 0, 0, &c->x) || c->x.rows % c->steps[0])
             return DECLINED;
+        s->also_written = new_scratch(s->p, s->index_type, index_bytes(s), 1, &c->x.stored);
+        if (s->also_written == NULL || !take_memory(s, c->x.stored * index_bytes(s), 0))
+            return no_memory();
+        c->more[0] = placed(s->also_written);
         status = count_first(s, run_count_blocks, "count blocks", NPY_INT64, c->x.rows / c->steps[0],
                              2.0 * (double)c->x.stored, &fresh);
         if (status != DONE)

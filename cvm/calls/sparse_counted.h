@@ -19,13 +19,12 @@ static int run_count_products(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
     SparseWork w = {0};
-    int status;
     if (!factors_of(frame, c, &w))
         return DECLINED;
     w.counts = data_at(frame, &c->counts);
-    w.bytes = w.y.columns * index_width(c);
-    status = share_rows(frame, &w, c, c->loops->count_products);
-    return status == DONE ? count_entries(frame, c, c->x.rows) : status;
+    set_memory(frame, c, &w, c->n * index_width(c));
+    share_rows(&w, c, c->loops->count_products);
+    return count_entries(frame, c, c->x.rows);
 }
 
 static int run_multiply(const void *params, Frame *frame)
@@ -38,23 +37,21 @@ static int run_multiply(const void *params, Frame *frame)
     w.z_indices = data_at(frame, &c->z[1]);
     w.z_indptr = data_at(frame, &c->z[2]);
     c->loops->sum_counts((const int64_t *)data_at(frame, &c->counts), c->x.rows, w.z_indptr);
-    w.bytes = w.y.columns * (c->itemsize + index_width(c)) +
-              8 * (words_of(w.y.columns) + words_of(words_of(w.y.columns)) + 1);
-    return share_rows(frame, &w, c, c->values->multiply);
+    set_memory(frame, c, &w, bytes_of_set(c->n));
+    return share_rows(&w, c, c->values->multiply);
 }
 
 static int run_combine(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
     SparseWork w = {0};
-    int status;
     if (!sparse_of(frame, c, &c->x, 0, &w.x) || !sparse_of(frame, c, &c->y, 0, &w.y))
         return DECLINED;
     w.z = data_at(frame, &c->spare[0]);
     w.z_indices = data_at(frame, &c->spare[1]);
     w.counts = data_at(frame, &c->counts);
-    status = share_rows(frame, &w, c, c->values->combine[c->kind]);
-    return status == DONE ? count_entries(frame, c, c->x.rows) : status;
+    share_rows(&w, c, c->values->combine[c->kind]);
+    return count_entries(frame, c, c->x.rows);
 }
 
 static int run_pack(const void *params, Frame *frame)
@@ -69,7 +66,7 @@ static int run_pack(const void *params, Frame *frame)
     w.dense = data_at(frame, &c->spare[0]);
     w.other = data_at(frame, &c->spare[1]);
     c->loops->sum_counts((const int64_t *)data_at(frame, &c->counts), c->x.rows, w.z_indptr);
-    return share_rows(frame, &w, c, c->loops->pack);
+    return share_rows(&w, c, c->loops->pack);
 }
 
 static int run_count_nonzero_entries(const void *params, Frame *frame)
@@ -196,19 +193,25 @@ static int fill_counted(const SparseState *state, call_function *run, const char
 
 static int plan_sparse_product(SparsePlan *s, const SparseState *state)
 {
-    SparseState *fresh = NULL;
+    SparseState *fresh = NULL, filled;
+    int64_t n;
     if (state == NULL) {
-        int status;
-        if (!read_factors(s))
-            return DECLINED;
+        int status = read_factors(s);
+        if (status != DONE)
+            return status;
+        s->bytes_of_thread = s->call.n * index_bytes(s);
         status = count_first(s, run_count_products, "count entries", NPY_INT64, s->call.x.rows,
                              8.0 * (double)s->call.x.stored, &fresh);
         if (status != DONE)
             return status;
         state = fresh;
     }
-    return fill_counted(state, run_multiply, "sparse product", state->plan.type,
-                        state->plan.call.itemsize, state->plan.call.x.rows, s->p);
+    filled = *state;
+    n = filled.plan.call.n;
+    filled.plan.bytes_of_thread =
+        bytes_of_set(n) + n * (filled.plan.call.itemsize + index_bytes(&filled.plan)) + 8;
+    return fill_counted(&filled, run_multiply, "sparse product", filled.plan.type,
+                        filled.plan.call.itemsize, filled.plan.call.x.rows, s->p);
 }
 
 static int plan_combine(SparsePlan *s, const SparseState *state)

@@ -24,7 +24,7 @@ static int run_look_up(const void *params, Frame *frame)
     if (!sparse_of(frame, c, &c->x, 0, &w.x) || !sparse_of(frame, c, &c->y, 0, &w.y))
         return DECLINED;
     w.z = data_at(frame, &c->z[0]);
-    return share_rows(frame, &w, c, c->is_of_blocks ? c->loops->look_up_blocks : c->loops->look_up);
+    return share_rows(&w, c, c->is_of_blocks ? c->loops->look_up_blocks : c->loops->look_up);
 }
 
 static int run_look_up_pairs(const void *params, Frame *frame)

@@ -19,8 +19,8 @@ static int run_sparse_dot(const void *params, Frame *frame)
         w.alpha = data_at(frame, &c->more[3]);
     }
     if (!c->transposed) {
-        const int status = share_rows(frame, &w, c, c->values->dot);
-        return status == DONE && w.is_wrong ? DECLINED : status;
+        share_rows(&w, c, c->values->dot);
+        return w.is_wrong ? DECLINED : DONE;
     }
     w.run = c->values->dot_transposed;
     w.parts = c->columns == 1 ? 1 : c->threads < MOST_SHARES ? c->threads : MOST_SHARES;
@@ -49,15 +49,15 @@ static int run_sampled(const void *params, Frame *frame)
     SparseWork w = {0};
     return !sampled_of(frame, c, &w)
                ? DECLINED
-               : share_rows(frame, &w, c,
+               : share_rows(&w, c,
                             c->is_vector ? c->values->sampled_vectors : c->values->sampled);
 }
 
-/* Both factors of a product; 0: they do not fit. The columns of the second are the last number. */
+/* Both factors of a product; 0: they do not fit. */
 static int factors_of(const Frame *frame, const SparseCall *c, SparseWork *w)
 {
     return sparse_of(frame, c, &c->x, c->y.rows, &w->x) && number_at(frame, &c->more[0]) == c->y.rows &&
-           sparse_of(frame, c, &c->y, number_at(frame, &c->more[1]), &w->y) && w->y.columns >= 0 &&
+           sparse_of(frame, c, &c->y, c->n, &w->y) &&
            c->loops->indices_fit(w->x.indices, c->x.stored, w->x.columns) &&
            c->loops->indices_fit(w->y.indices, c->y.stored, w->y.columns);
 }
@@ -71,11 +71,11 @@ static int run_multiply_at(const void *params, Frame *frame)
     w.z = data_at(frame, &c->z[0]);
     w.z_indices = data_at(frame, &c->more[2]);
     w.z_indptr = data_at(frame, &c->more[3]);
-    if (!c->loops->pointers_fit(w.z_indptr, c->x.rows, c->n) ||
-        !c->loops->indices_fit(w.z_indices, c->n, w.y.columns))
+    if (!c->loops->pointers_fit(w.z_indptr, c->x.rows, c->stored) ||
+        !c->loops->indices_fit(w.z_indices, c->stored, c->n))
         return DECLINED;
-    w.bytes = w.y.columns * (int64_t)sizeof(int64_t);
-    return share_rows(frame, &w, c, c->values->multiply_at);
+    set_memory(frame, c, &w, c->n * (int64_t)sizeof(int64_t));
+    return share_rows(&w, c, c->values->multiply_at);
 }
 
 static int run_segment_rows(const void *params, Frame *frame)
@@ -92,7 +92,7 @@ static int run_segment_rows(const void *params, Frame *frame)
     w.dense = data_at(frame, &c->more[0]);
     w.z = data_at(frame, &c->z[0]);
     w.columns = c->columns;
-    return share_rows(frame, &w, c, c->values->segments[c->kind]);
+    return share_rows(&w, c, c->values->segments[c->kind]);
 }
 
 /* ---- plans */
@@ -158,16 +158,17 @@ static int plan_sampled(SparsePlan *s)
                                    (double)c->x.stored * (double)c->columns, 1, &z);
 }
 
+/* Read the factors of a product, of which the second has c->n columns. */
 static int read_factors(SparsePlan *s)
 {
     SparseCall *c = &s->call;
-    const Operand *n, *m;
+    const Operand *n;
+    Operand *m;
     if (!read_matrix(s, 0, 1, &c->x) || (n = read_scalar(s, 3)) == NULL ||
         !read_matrix(s, 4, 1, &c->y) || (m = read_scalar(s, 7)) == NULL || !read_loops(s))
-        return 0;
+        return DECLINED;
     c->more[0] = placed(n);
-    c->more[1] = placed(m);
-    return 1;
+    return read_length(s, m, &c->n);
 }
 
 static int plan_multiply_at(SparsePlan *s)
@@ -175,16 +176,20 @@ static int plan_multiply_at(SparsePlan *s)
     SparseCall *c = &s->call;
     const Operand *indices, *indptr;
     Operand *z;
-    if (!read_factors(s) || (indices = read_indices(s, 8)) == NULL ||
-        (indptr = read_indices(s, 9)) == NULL || indptr->size != c->x.rows + 1)
+    const int status = read_factors(s);
+    if (status != DONE)
+        return status;
+    if ((indices = read_indices(s, 8)) == NULL || (indptr = read_indices(s, 9)) == NULL ||
+        indptr->size != c->x.rows + 1)
         return DECLINED;
-    c->n = indices->size;
+    c->stored = indices->size;
+    s->bytes_of_thread = c->n * (int64_t)sizeof(int64_t);
     c->more[2] = placed(indices);
     c->more[3] = placed(indptr);
-    z = sparse_result(s, 0, s->type, c->itemsize, 1, &c->n);
+    z = sparse_result(s, 0, s->type, c->itemsize, 1, &c->stored);
     return z == NULL ? no_memory()
                      : give_sparse(s, run_multiply_at, "sparse product",
-                                   8.0 * (double)(c->x.stored + c->n), 1, &z);
+                                   8.0 * (double)(c->x.stored + c->stored), 1, &z);
 }
 
 static int plan_segments(SparsePlan *s)

@@ -17,12 +17,11 @@ static int run_count_cropped(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
     SparseWork w = {0};
-    int status;
     if (!cropped(frame, c, &w))
         return DECLINED;
     w.counts = data_at(frame, &c->counts);
-    status = share_rows(frame, &w, c, c->loops->count_cropped);
-    return status == DONE ? count_entries(frame, c, c->x.rows) : status;
+    share_rows(&w, c, c->loops->count_cropped);
+    return count_entries(frame, c, c->x.rows);
 }
 
 static int run_crop(const void *params, Frame *frame)
@@ -35,7 +34,7 @@ static int run_crop(const void *params, Frame *frame)
     w.z_indices = data_at(frame, &c->z[1]);
     w.z_indptr = data_at(frame, &c->z[2]);
     c->loops->sum_counts((const int64_t *)data_at(frame, &c->counts), c->x.rows, w.z_indptr);
-    return share_rows(frame, &w, c, c->loops->crop);
+    return share_rows(&w, c, c->loops->crop);
 }
 
 static int plan_crop(SparsePlan *s, const SparseState *state)
@@ -93,7 +92,7 @@ static int run_join_sparse(const void *params, Frame *frame)
     w.z_indices = data_at(frame, &c->z[1]);
     w.z_indptr = data_at(frame, &c->z[2]);
     c->loops->join_pointers(x, j->n, w.z_indptr);
-    return share_parts(frame, &w, c, c->loops->join_rows, NULL);
+    return share_parts(&w, c, c->loops->join_rows, NULL);
 }
 
 static int plan_join_sparse(SparsePlan *s)
@@ -150,14 +149,13 @@ static int plan_join_sparse(SparsePlan *s)
 /* Sort the rows of ``w`` by ``run``, in the spare memory. */
 static int sort_rows(Frame *frame, SparseWork *w, const SparseCall *c, rows_function *run)
 {
-    int status;
     w->z = data_at(frame, &c->spare[0]);
     w->z_indices = data_at(frame, &c->spare[1]);
     w->counts = data_at(frame, &c->counts);
     w->spare = data_at(frame, &c->memory);
     w->spare_indices = w->spare + c->bytes;
-    status = share_rows(frame, w, c, run);
-    return status == DONE ? count_entries(frame, c, w->x.rows) : status;
+    share_rows(w, c, run);
+    return count_entries(frame, c, w->x.rows);
 }
 
 /* Sort rows of entries that lie there. */
@@ -221,7 +219,7 @@ static int run_pack_tidy(const void *params, Frame *frame)
     w.dense = data_at(frame, &c->spare[0]);
     w.other = data_at(frame, &c->spare[1]);
     c->loops->sum_counts((const int64_t *)data_at(frame, &c->counts), c->n, w.z_indptr);
-    return share_rows(frame, &w, c, c->loops->pack);
+    return share_rows(&w, c, c->loops->pack);
 }
 
 /* Emit and run the call that sorts rows, of values that are moved while they are sorted. */
@@ -331,7 +329,7 @@ static int run_add_blocks(const void *params, Frame *frame)
     w.z_indices = data_at(frame, &c->z[1]);
     w.z_indptr = data_at(frame, &c->z[2]);
     c->loops->sum_counts((const int64_t *)data_at(frame, &c->counts), c->x.rows, w.z_indptr);
-    return share_rows(frame, &w, c, c->values->add_blocks);
+    return share_rows(&w, c, c->values->add_blocks);
 }
 
 /* Write whether a pattern is canonical; it is declined if it is none at all. */
@@ -411,11 +409,10 @@ static int run_count_dense(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
     SparseWork w = {0};
-    int status;
     dense_rows(frame, c, &w);
     w.counts = data_at(frame, &c->counts);
-    status = share_parts(frame, &w, c, c->values->count_dense, NULL);
-    return status == DONE ? count_entries(frame, c, c->x.rows) : status;
+    share_parts(&w, c, c->values->count_dense, NULL);
+    return count_entries(frame, c, c->x.rows);
 }
 
 static int run_take_dense(const void *params, Frame *frame)
@@ -427,7 +424,7 @@ static int run_take_dense(const void *params, Frame *frame)
     w.z_indices = data_at(frame, &c->z[1]);
     w.z_indptr = data_at(frame, &c->z[2]);
     c->loops->sum_counts((const int64_t *)data_at(frame, &c->counts), c->x.rows, w.z_indptr);
-    return share_parts(frame, &w, c, c->values->take_dense, NULL);
+    return share_parts(&w, c, c->values->take_dense, NULL);
 }
 
 static int plan_nonzero_entries(SparsePlan *s, const SparseState *state)

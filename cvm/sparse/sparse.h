@@ -47,6 +47,11 @@ static inline int64_t words_of(int64_t bits)
     return (bits + 63) / 64;
 }
 
+static inline int64_t bytes_of_set(int64_t columns)
+{
+    return 8 * (words_of(columns) + words_of(words_of(columns)));
+}
+
 /* The state shared by the parts of one call. */
 typedef struct SparseWork {
     Compressed x, y;            /* y: the second factor, or a pattern */
@@ -55,7 +60,7 @@ typedef struct SparseWork {
     char *z, *z_indices, *z_indptr;
     char *counts;               /* of each row, int64_t */
     char *spare, *spare_indices;    /* room to sort entries */
-    char *memory;               /* of each worker ``bytes``, zeroed */
+    char *memory;               /* of each worker ``bytes`` */
     int64_t bytes, columns, parts;
     const int64_t *cuts;        /* where parts begin, and the last one ends; NULL: see do_sparse_part */
     int64_t steps[2];           /* of a dense matrix that is read anywhere, in bytes; a range; a block */

@@ -50,48 +50,66 @@ static void OF_INDEX(order_blocks)(SparseWork *w, int64_t first, int64_t end, in
     }
 }
 
-/* How many blocks of steps[0] rows and steps[1] columns each row of blocks has. Memory of a worker: for each
-   column of blocks the last row of blocks that had it, plus 1. */
+/* How many blocks of steps[0] rows and steps[1] columns each row of blocks has. Their columns go to z_indices, from where
+   its entries begin; the spare memory has room for as many. */
 static void OF_INDEX(count_blocks)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
-    const int64_t r = w->steps[0], c = w->steps[1];
-    int64_t *mark = (int64_t *)(w->memory + worker * w->bytes), *counts = (int64_t *)w->counts, b, k;
+    const int64_t r = w->steps[0];
+    const INDEX c = (INDEX)w->steps[1];
+    int64_t *counts = (int64_t *)w->counts, b, i, k;
+    (void)worker;
     for (b = first; b < end; b++) {
-        int64_t count = 0;
-        for (k = indptr[b * r]; k < (int64_t)indptr[(b + 1) * r]; k++) {
-            count += mark[indices[k] / c] != b + 1;
-            mark[indices[k] / c] = b + 1;
-        }
-        counts[b] = count;
+        const int64_t from = indptr[b * r];
+        INDEX *found = (INDEX *)w->z_indices + from;
+        int64_t n = 0, last = 0;
+        for (i = b * r; i < (b + 1) * r; i++)
+            for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
+                const INDEX column = indices[k] / c;
+                if (n == 0 || found[n - 1] != column)
+                    found[n++] = column;
+            }
+        OF_INDEX(sort_indices)(found, n, (INDEX *)w->spare_indices + from);
+        for (k = 1; k < n; k++)
+            if (found[k] != found[last])
+                found[++last] = found[k];
+        counts[b] = n > 0 ? last + 1 : 0;
     }
 }
 
-/* The columns of blocks, and which element of the flattened blocks each entry is. Memory of a worker: for
-   each column of blocks its number plus 1, and room to sort. */
+/* The place of a column among ascending ones that have it, found without branches that the processor would guess. */
+static inline int64_t OF_INDEX(rank_of)(const INDEX *found, int64_t n, INDEX column)
+{
+    const INDEX *from = found;
+    while (n > 1) {
+        const int64_t half = n / 2;
+        from += half & -(int64_t)(from[half - 1] < column);
+        n -= half;
+    }
+    return from - found;
+}
+
+/* The columns of blocks, which count_blocks has found, and which element of the flattened blocks each entry is. */
 static void OF_INDEX(rows_as_blocks)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
     const INDEX *pointers = (const INDEX *)w->z_indptr;
-    const int64_t r = w->steps[0], c = w->steps[1];
-    int64_t *number = (int64_t *)(w->memory + worker * w->bytes), *place = (int64_t *)w->z, b, i, k;
-    INDEX *spare = (INDEX *)(number + w->columns);
+    const int64_t r = w->steps[0];
+    const INDEX c = (INDEX)w->steps[1];
+    int64_t *place = (int64_t *)w->z, b, i, k;
+    (void)worker;
     for (b = first; b < end; b++) {
         const int64_t begin = pointers[b], n = pointers[b + 1] - begin;
         INDEX *found = (INDEX *)w->z_indices + begin;
-        int64_t at = 0;
-        for (k = indptr[b * r]; k < (int64_t)indptr[(b + 1) * r]; k++)
-            if (number[indices[k] / c] == 0) {
-                number[indices[k] / c] = 1;
-                found[at++] = (INDEX)(indices[k] / c);
+        memcpy(found, (const INDEX *)w->other + indptr[b * r], (size_t)n * sizeof(INDEX));
+        for (i = 0; i < r; i++) {
+            int64_t at = 0;
+            for (k = indptr[b * r + i]; k < (int64_t)indptr[b * r + i + 1]; k++) {
+                const INDEX column = indices[k] / c;
+                if (found[at] != column)
+                    at = OF_INDEX(rank_of)(found, n, column);
+                place[k] = ((begin + at) * r + i) * c + indices[k] % c;
             }
-        OF_INDEX(sort_indices)(found, n, spare);
-        for (k = 0; k < n; k++)
-            number[found[k]] = begin + k + 1;
-        for (i = 0; i < r; i++)
-            for (k = indptr[b * r + i]; k < (int64_t)indptr[b * r + i + 1]; k++)
-                place[k] = ((number[indices[k] / c] - 1) * r + i) * c + indices[k] % c;
-        for (k = 0; k < n; k++)
-            number[found[k]] = 0;
+        }
     }
 }

@@ -305,8 +305,8 @@ static void OF_INDEX(look_up_pairs)(const Compressed *x, const char *major, cons
     }
 }
 
-/* How many columns each row of a product has. Memory of a worker: for each column the last row that had it,
-   plus 1. */
+/* How many columns each row of a product has. Memory of a worker, zeroed: for each column the last row that had
+   it, plus 1. */
 static void OF_INDEX(count_products)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;

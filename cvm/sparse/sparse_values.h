@@ -225,7 +225,7 @@ static void NAME(take_set)(uint64_t *set, uint64_t *filled, int64_t n, int64_t c
 }
 
 /* Rows of the product of two matrices (F. Gustavson, ACM TOMS 4, 1978), whose pointers are known. Memory of a
-   worker: the set of columns of a row, for each column a sum, and room to sort. */
+   worker: the set of columns of a row, zeroed, for each column a sum, and room to sort. */
 static void NAME(multiply)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const T *data = (const T *)w->x.data, *more = (const T *)w->y.data;
@@ -233,10 +233,9 @@ static void NAME(multiply)(SparseWork *w, int64_t first, int64_t end, int worker
     const INDEX *others = (const INDEX *)w->y.indices, *pointers = (const INDEX *)w->y.indptr;
     const INDEX *to = (const INDEX *)w->z_indptr;
     const int64_t columns = w->y.columns, last = (int64_t)indptr[w->x.rows] - 1;
-    T *sums = (T *)(w->memory + worker * w->bytes);
-    uint64_t *set = (uint64_t *)((char *)sums + (columns * sizeof(T) + 7) / 8 * 8);
-    uint64_t *filled = set + words_of(columns);
-    INDEX *spare = (INDEX *)(filled + words_of(words_of(columns)));
+    uint64_t *set = (uint64_t *)(w->memory + worker * w->bytes), *filled = set + words_of(columns);
+    T *sums = (T *)((char *)set + bytes_of_set(columns));
+    INDEX *spare = (INDEX *)((char *)sums + (columns * sizeof(T) + 7) / 8 * 8);
     int64_t i, k, m, n;
     for (i = first; i < end; i++) {
         INDEX *found = (INDEX *)w->z_indices + to[i];
@@ -268,8 +267,8 @@ static void NAME(multiply)(SparseWork *w, int64_t first, int64_t end, int worker
     }
 }
 
-/* The entries of a product at the places of a pattern (z_indices, z_indptr). Memory of a worker: for
-   each column its place in the row of the pattern, plus 1 and what lies before it. */
+/* The entries of a product at the places of a pattern (z_indices, z_indptr). Memory of a worker, zeroed:
+   for each column its place in the row of the pattern, plus 1 and what lies before it. */
 static void NAME(multiply_at)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const T *data = (const T *)w->x.data, *more = (const T *)w->y.data;

@@ -34,12 +34,16 @@ size_t end_to_count(void) { counts = 0; return largest; }
 CALLS = """
 import ctypes, json, sys
 import numpy as np
+import scipy.sparse as sp
 import symcomp, symcomp.tensor as T
+from symcomp import sparse
 import symcomp.tensor.nlinalg as nl, symcomp.tensor.slinalg as sl
 library, rng = ctypes.CDLL(None), np.random.default_rng(0)
 library.end_to_count.restype = ctypes.c_size_t
 x, i, b, c = T.dmatrix("x"), T.lmatrix("i"), T.dtensor3("b"), T.fmatrix("c")
 plus = T.dot(x, x.T) + T.eye(x.shape[0])
+a, p = sparse.csr_matrix("a"), sparse.csr_matrix("p")
+entries = lambda z: sparse.csm_data(z).sum()
 images = x.reshape((4, 1, 60, 15))
 kernel = x[:6, :4].reshape((2, 1, 3, 4))
 RESULTS = {
@@ -56,6 +60,12 @@ RESULTS = {
     "scatter": T.inc_subtensor(x.flatten()[i], 2.0)[3],
     "solve": sl.solve(plus, x, assume_a="sym")[3, 4],
     "sort": T.sort(x, axis=0)[3, 4],
+    "sparse blocks": sparse.csm_data(sparse.tobsr(a, (2, 3)))[0, 0, 0],
+    "sparse product": entries(a @ p),
+    "sparse product at a pattern": entries((a @ p) * a),
+    "sparse triplets": entries(
+        sparse.from_triplets(x.flatten(), i.flatten(), i.T.flatten(), (4000, 4000))
+    ),
     "stack": nl.matrix_inverse(b)[1, 2, 3],
     "svd": nl.svd(x)[1].sum(),
     "topk": T.argtopk(x, 50, axis=0)[3, 4],
@@ -64,12 +74,14 @@ RESULTS = {
 values = {
     "x": rng.normal(size=(60, 60)), "i": rng.integers(0, 3600, (60, 60)),
     "b": rng.normal(size=(5, 40, 40)), "c": rng.normal(size=(60, 60)).astype("float32"),
+    "a": sp.random_array((900, 900), density=0.01, rng=rng, format="csr"),
+    "p": sp.random_array((900, 900), density=0.01, rng=rng, format="csr"),
 }
 found = {}
 for name, result in RESULTS.items():
     with symcomp.config.change_flags(kernels=True, linker="cvm", early_code=False):
-        f = symcomp.function([x, i, b, c], result, on_unused_input="ignore")
-    arguments = [values[v] for v in "xibc"]
+        f = symcomp.function([x, i, b, c, a, p], result, on_unused_input="ignore")
+    arguments = [values[v] for v in "xibcap"]
     for _ in range(3):
         f(*arguments)
     library.begin_to_count()
