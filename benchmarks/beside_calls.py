@@ -391,6 +391,23 @@ def _() -> Work:
     return call([x, b], symcomp.grad(z, [x, b]), *given)
 
 
+def _order(n: int, dtype: str) -> Work:
+    x = T.TensorType(dtype, (None,))()
+    values = (np.random.default_rng(0).normal(size=n) * 1000).astype(dtype)
+    return call([x], T.argsort(x), values)
+
+
+for _n in (20, 1000, 100_000):
+    for _dtype in ("float64", "int32", "int8"):
+        add(f"along_axes/order_of_{_n}_{_dtype}", partial(_order, _n, _dtype))
+
+
+@task("along_axes/distinct")
+def _() -> Work:
+    x = T.dvector()
+    return call([x], T.unique(x, return_inverse=True), numbers(1000).round(2))
+
+
 @task("along_axes/sorted_and_summed")
 def _() -> Work:
     x = T.dmatrix()

@@ -9,9 +9,10 @@ typedef struct {
 } DistinctSpec;
 
 typedef struct {
-    const Operand *x, *sorted, *order, *starts, *count;
+    const Operand *x, *sorted, *order, *memory, *starts, *count;
     Place values, index, inverse, counts;
-    struct sorter how;
+    PyArray_SortFunc *sort;
+    PyArray_ArgSortFunc *argsort;
     int has_index, has_inverse, has_counts;
     int64_t n, n_distinct;
 } DistinctCall;
@@ -27,13 +28,18 @@ static int run_find_runs(const void *params, Frame *frame)
     if (c->order != NULL) {
         int64_t *order = (int64_t *)(frame->address[c->order->storage->index] + c->order->offset);
         const char *x = frame->address[c->x->storage->index] + c->x->offset;
-        for (i = 0; i < c->n; i++)
-            order[i] = i;
-        if (c->n > 1 && c->how.argsort((char *)x, (npy_intp *)order, c->n, NULL) < 0)
-            return no_memory_to_sort(frame);
+        if (c->has_index) {
+            order_of(kind_of_type(s->type), s->itemsize, c->n, x, s->itemsize, order,
+                     frame->address[c->memory->storage->index] + c->memory->offset);
+        } else {
+            for (i = 0; i < c->n; i++)
+                order[i] = i;
+            if (c->n > 1 && c->argsort((char *)x, (npy_intp *)order, c->n, NULL) < 0)
+                return no_memory_to_sort(frame);
+        }
         for (i = 0; i < c->n; i++)
             memcpy(sorted + i * s->itemsize, x + order[i] * s->itemsize, (size_t)s->itemsize);
-    } else if (c->n > 1 && c->how.sort(sorted, c->n, NULL) < 0) {
+    } else if (c->n > 1 && c->sort(sorted, c->n, NULL) < 0) {
         return no_memory_to_sort(frame);
     }
     count = list_runs(kind_of_type(s->type), s->itemsize, c->n, sorted, starts);
@@ -76,17 +82,16 @@ static const DistinctCall *find_runs(Planner *p, const DistinctSpec *spec, Opera
 {
     DistinctCall *c = (DistinctCall *)pool_new(&p->pool, sizeof(DistinctCall));
     Operand *wide = orderable(p, x), *flat = wide == NULL ? NULL : in_c_order(p, wide);
-    const PyArray_ArrFuncs *functions = wide == NULL ? NULL : functions_of(wide->type);
     const Operand *read;
     int64_t n = x->size, more = n + 1;
     Call *call;
     flat = flat == NULL ? NULL : new_view(p, flat, 0, 1, &n, NULL);
-    if (c == NULL || flat == NULL || functions == NULL)
+    if (c == NULL || flat == NULL)
         goto failed;
     c->n = n;
     c->x = read = flat;
-    c->how.sort = functions->sort[NPY_QUICKSORT];
-    c->how.argsort = functions->argsort[spec->index ? NPY_MERGESORT : NPY_QUICKSORT];
+    c->sort = functions_of(flat->type)->sort[NPY_QUICKSORT];
+    c->argsort = functions_of(flat->type)->argsort[NPY_QUICKSORT];
     c->has_index = spec->index;
     c->has_inverse = spec->inverse;
     c->has_counts = spec->counts;
@@ -96,8 +101,11 @@ static const DistinctCall *find_runs(Planner *p, const DistinctSpec *spec, Opera
     if (c->sorted == NULL || c->starts == NULL || c->count == NULL)
         goto failed;
     if (spec->index || spec->inverse) {
+        const int64_t bytes =
+            spec->index ? memory_of_order(kind_of_type(flat->type), flat->itemsize, n) : 0;
         c->order = new_scratch(p, NPY_INT64, 8, 1, &n);
-        if (c->order == NULL)
+        c->memory = new_scratch(p, NPY_UINT8, 1, 1, &bytes);
+        if (c->order == NULL || c->memory == NULL)
             goto failed;
     } else if (emit_copy(p, c->sorted, flat) != DONE) {
         return NULL;

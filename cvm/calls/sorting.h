@@ -1,4 +1,4 @@
-/* Sorting and searching, by NumPy's functions; the elements that are not 0. */
+/* Sorting, by NumPy's functions, and positions that sort; searching; the elements that are not 0. */
 #ifndef SYMCOMP_SORTING_H
 #define SYMCOMP_SORTING_H
 
@@ -16,11 +16,17 @@ typedef struct {
    one piece. */
 struct sorter {
     PyArray_SortFunc *sort;
-    PyArray_ArgSortFunc *argsort;
     int itemsize;
     char *elements;
-    int64_t *places;
     int *failed;
+};
+
+/* A dtype, memory to order elements of it, and memory for positions that do not lie in one piece. */
+struct orderer {
+    char kind;
+    int itemsize;
+    char *memory;
+    int64_t *places;
 };
 
 #define COPY_LINE(SIZE)                                                                            \
@@ -65,17 +71,10 @@ static void argsort_lines(int64_t n, int64_t m, const char *x, int64_t x_step, i
                           const char *second, int64_t second_step, int64_t second_line, char *out,
                           int64_t out_step, int64_t out_line)
 {
-    const struct sorter *s = (const struct sorter *)second;
-    int64_t i;
+    const struct orderer *o = (const struct orderer *)second;
     for (; m > 0; m--, x += x_line, out += out_line) {
-        int64_t *places = out_step == 8 ? (int64_t *)out : s->places;
-        char *line = x_step == s->itemsize ? (char *)x : s->elements;
-        if (line != x)
-            copy_line(s->itemsize, n, x, x_step, line, s->itemsize);
-        for (i = 0; i < n; i++)
-            places[i] = i;
-        if (n > 1)
-            *s->failed |= s->argsort(line, (npy_intp *)places, n, NULL) < 0;
+        int64_t *places = out_step == 8 ? (int64_t *)out : o->places;
+        order_of(o->kind, o->itemsize, n, x, x_step, places, o->memory);
         if ((char *)places != out)
             copy_line(8, n, (const char *)places, 8, out, out_step);
     }
@@ -85,8 +84,14 @@ static void argsort_lines(int64_t n, int64_t m, const char *x, int64_t x_step, i
 typedef struct {
     struct sorter sorter;
     Slices slices;
-    Place x, z, elements, places;
+    Place z, elements;
 } SortCall;
+
+typedef struct {
+    struct orderer orderer;
+    Slices slices;
+    Place x, z, memory, places;
+} ArgsortCall;
 
 static int no_memory_to_sort(Frame *frame)
 {
@@ -98,16 +103,27 @@ static int run_sort(const void *params, Frame *frame)
 {
     const SortCall *c = (const SortCall *)params;
     struct sorter s = c->sorter;
+    char *z = data_at(frame, &c->z);
     int failed = 0;
     s.elements = data_at(frame, &c->elements);
-    s.places = (int64_t *)data_at(frame, &c->places);
     s.failed = &failed;
-    run_slices(s.argsort != NULL ? argsort_lines : sort_lines, &c->slices, data_at(frame, &c->x),
-               (const char *)&s, data_at(frame, &c->z));
+    run_slices(sort_lines, &c->slices, z, (const char *)&s, z);
     return failed ? no_memory_to_sort(frame) : DONE;
 }
 
-/* The functions by which NumPy sorts numbers; they need no Python. NULL: there are none. */
+static int run_argsort(const void *params, Frame *frame)
+{
+    const ArgsortCall *c = (const ArgsortCall *)params;
+    struct orderer o = c->orderer;
+    o.memory = data_at(frame, &c->memory);
+    o.places = (int64_t *)data_at(frame, &c->places);
+    run_slices(argsort_lines, &c->slices, data_at(frame, &c->x), (const char *)&o,
+               data_at(frame, &c->z));
+    return DONE;
+}
+
+/* The functions by which NumPy sorts numbers, equal ones in any order; they need neither Python nor memory. NULL: there
+   are none. */
 static PyArray_ArrFuncs *functions_of(int type)
 {
     PyArray_ArrFuncs *found;
@@ -117,9 +133,7 @@ static PyArray_ArrFuncs *functions_of(int type)
     dtype = PyArray_DescrFromType(type);
     found = PyDataType_GetArrFuncs(dtype);
     Py_DECREF(dtype); /* NumPy keeps the dtypes of numbers. */
-    return found->sort[NPY_QUICKSORT] && found->argsort[NPY_QUICKSORT] && found->argsort[NPY_MERGESORT]
-               ? found
-               : NULL;
+    return found->sort[NPY_QUICKSORT] && found->argsort[NPY_QUICKSORT] ? found : NULL;
 }
 
 static double work_of_sorting(int64_t slices, int64_t n)
@@ -127,39 +141,87 @@ static double work_of_sorting(int64_t slices, int64_t n)
     return (double)slices * (double)n * (n > 1 ? log2((double)n) : 1);
 }
 
-/* Emit: z is set to the positions that sort x along an axis, or sorted, if it is x. */
-static int emit_sort(Planner *p, const struct sorter *how, const Operand *x, Operand *z, int along)
+/* The slices of x along an axis, and of z, which may be x itself. */
+static Slices slices_along(const Operand *x, const Operand *z, int along)
+{
+    Slices found = {0};
+    int axis;
+    found.n = x->shape[along];
+    found.x_step = x->strides[along];
+    found.out_step = z->strides[along];
+    for (axis = 0; axis < x->ndim; axis++)
+        if (axis != along)
+            add_axis_across(&found, x->shape[axis], x->strides[axis], 0, z->strides[axis]);
+    return found;
+}
+
+/* Give z, which a call sets along an axis of x. */
+static int give_sorted(Planner *p, Call *call, const Operand *x, int along, int n_writes,
+                       const Operand **writes, Operand *z)
 {
     const int64_t n = x->shape[along];
-    const Operand *writes[3] = {z};
-    SortCall ready = {.sorter = *how, .x = placed(x), .z = placed(z)};
+    call->work = work_of_sorting(n > 0 ? x->size / n : 0, n);
+    call->is_independent = 1;
+    return set_operands(p, call, 1, &x, n_writes, writes) == DONE ? give_output(p, 0, z) : RAISED;
+}
+
+/* x in order along an axis. */
+static int plan_elements(Planner *p, const Operand *x, int along)
+{
+    Operand *z = new_output_apart(p, 0, x->type, x->itemsize, x->ndim, x->shape, NULL);
+    const Operand *writes[2] = {z};
+    SortCall ready = {.sorter = {.sort = functions_of(x->type)->sort[NPY_QUICKSORT], .itemsize = x->itemsize}};
     Call *call;
-    int axis, n_writes = 1;
-    if (x->strides[along] != x->itemsize) {
-        const Operand *line = writes[n_writes++] = new_scratch(p, x->type, x->itemsize, 1, &n);
+    int n_writes = 1;
+    if (z == NULL)
+        return no_memory();
+    if (emit_copy(p, z, x) != DONE)
+        return RAISED;
+    if (z->strides[along] != z->itemsize) {
+        const Operand *line = writes[n_writes++] = new_scratch(p, z->type, z->itemsize, 1, &z->shape[along]);
         if (line == NULL)
             return no_memory();
         ready.elements = placed(line);
     }
-    if (how->argsort != NULL && z->strides[along] != 8) {
+    call = new_call(p, run_sort, "sort", sizeof(SortCall));
+    if (call == NULL)
+        return no_memory();
+    ready.z = placed(z);
+    ready.slices = slices_along(z, z, along);
+    *(SortCall *)call->params = ready;
+    return give_sorted(p, call, z, along, n_writes, writes, z);
+}
+
+/* The positions that sort x along an axis. */
+static int plan_positions_in_order(Planner *p, const Operand *x, int along)
+{
+    const char kind = kind_of_type(x->type);
+    const int64_t n = x->shape[along], bytes = memory_of_order(kind, x->itemsize, n);
+    Operand *z = new_output_apart(p, 0, NPY_INT64, 8, x->ndim, x->shape, NULL);
+    const Operand *memory = bytes < 0 ? NULL : new_scratch(p, NPY_UINT8, 1, 1, &bytes);
+    const Operand *writes[3] = {z, memory};
+    ArgsortCall ready = {.orderer = {.kind = kind, .itemsize = x->itemsize}};
+    Call *call;
+    int n_writes = 2;
+    if (bytes < 0)
+        return DECLINED;
+    if (z == NULL || memory == NULL)
+        return no_memory();
+    if (z->strides[along] != 8) {
         const Operand *line = writes[n_writes++] = new_scratch(p, NPY_INT64, 8, 1, &n);
         if (line == NULL)
             return no_memory();
         ready.places = placed(line);
     }
-    ready.slices.n = n;
-    ready.slices.x_step = x->strides[along];
-    ready.slices.out_step = z->strides[along];
-    for (axis = 0; axis < x->ndim; axis++)
-        if (axis != along)
-            add_axis_across(&ready.slices, x->shape[axis], x->strides[axis], 0, z->strides[axis]);
-    call = new_call(p, run_sort, how->argsort != NULL ? "argsort" : "sort", sizeof(SortCall));
+    call = new_call(p, run_argsort, "argsort", sizeof(ArgsortCall));
     if (call == NULL)
         return no_memory();
-    *(SortCall *)call->params = ready;
-    call->work = work_of_sorting(n > 0 ? x->size / n : 0, n);
-    call->is_independent = 1;
-    return set_operands(p, call, 1, &x, n_writes, writes);
+    ready.x = placed(x);
+    ready.z = placed(z);
+    ready.memory = placed(memory);
+    ready.slices = slices_along(x, z, along);
+    *(ArgsortCall *)call->params = ready;
+    return give_sorted(p, call, x, along, n_writes, writes, z);
 }
 
 /* x in order along an axis, or the positions that sort it. */
@@ -167,25 +229,9 @@ static int plan_sort(Planner *p, const void *given)
 {
     const SortSpec *spec = (const SortSpec *)given;
     const Operand *x = input_of(p, 0);
-    const PyArray_ArrFuncs *functions;
-    struct sorter how = {0};
-    Operand *z;
-    int status;
-    if (!is_plain(x) || spec->axis >= x->ndim || (functions = functions_of(x->type)) == NULL)
+    if (!is_plain(x) || spec->axis >= x->ndim || functions_of(x->type) == NULL)
         return DECLINED;
-    how.itemsize = x->itemsize;
-    if (spec->positions) {
-        how.argsort = functions->argsort[NPY_MERGESORT];
-        z = new_output_apart(p, 0, NPY_INT64, 8, x->ndim, x->shape, NULL);
-        status = z == NULL ? no_memory() : emit_sort(p, &how, x, z, spec->axis);
-    } else {
-        how.sort = functions->sort[NPY_QUICKSORT];
-        z = new_output_apart(p, 0, x->type, x->itemsize, x->ndim, x->shape, NULL);
-        status = z == NULL ? no_memory() : emit_copy(p, z, x);
-        if (status == DONE)
-            status = emit_sort(p, &how, z, z, spec->axis);
-    }
-    return status == DONE ? give_output(p, 0, z) : status;
+    return spec->positions ? plan_positions_in_order(p, x, spec->axis) : plan_elements(p, x, spec->axis);
 }
 
 /* ---- searching */

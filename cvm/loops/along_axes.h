@@ -31,4 +31,10 @@ int fill_range(char kind, int64_t size, int64_t n, const char *start, const char
    are, -1 if there is no code for the dtype. */
 int64_t list_runs(char kind, int64_t size, int64_t n, const char *sorted, int64_t *starts);
 
+/* List the positions of n elements in their order; equal ones stay in theirs, and NaN comes last. `memory` has as many
+   bytes as memory_of_order says, which is -1 if there is no code for the dtype. */
+int64_t memory_of_order(char kind, int64_t size, int64_t n);
+void order_of(char kind, int64_t size, int64_t n, const char *x, int64_t step, int64_t *places,
+              char *memory);
+
 #endif

@@ -48,6 +48,7 @@ images = x.reshape((4, 1, 60, 15))
 kernel = x[:6, :4].reshape((2, 1, 3, 4))
 RESULTS = {
     "argsort": T.argsort(x, axis=0)[3, 4],
+    "argsort of a vector": T.argsort(x.flatten())[3],
     "convolution": T.nnet.conv2d(images, kernel)[0, 0, 0, 0],
     "determinant": nl.det(x),
     "eig": nl.eig(x)[0].real.sum(),
@@ -70,6 +71,7 @@ RESULTS = {
     "svd": nl.svd(x)[1].sum(),
     "topk": T.argtopk(x, 50, axis=0)[3, 4],
     "unique": T.unique(x)[2],
+    "unique with positions": T.unique(x, return_index=True)[1][2],
 }
 values = {
     "x": rng.normal(size=(60, 60)), "i": rng.integers(0, 3600, (60, 60)),

@@ -79,6 +79,23 @@ def test_the_distinct(dtype, flags):
         compare(lambda v: Unique(None, *flags)(v), array(shape, dtype))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_positions_in_order(dtype):
+    for shape in ((5, 7), (1, 1), (0, 3), (3, 16), (3, 17), (33, 35), (2, 3000)):
+        x = array(shape, dtype)
+        for value in (x, np.sort(x), np.sort(x)[:, ::-1].copy()):
+            compare(lambda v: [T.argsort(v, axis=1), T.argsort(v, axis=0)], value)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(-300, 300), max_size=80), st.sampled_from(DTYPES))
+def test_the_order_of_any(values, dtype):
+    x = T.TensorType(dtype, (None,))("x")
+    f = symcomp.function([x], T.argsort(x), mode=symcomp.Mode("cvm", optimizer=None))
+    given = np.array(values, "int64").astype(dtype)
+    np.testing.assert_array_equal(f(given), np.argsort(given, kind="stable"))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 100, 1025, 3000])
 def test_positions_of_extremes_among_equal_and_strange_numbers(dtype, n):
