@@ -91,8 +91,8 @@ def why_alone(node: Apply) -> str:
     op = node.op
     if isinstance(op, Fused) or loop_of(node) is not None:
         return ""
-    if isinstance(op, AXIS_FUNCTIONS + AXIS_REDUCTIONS) and stands_alone(op, node.inputs[0].dtype):
-        return f"{op} has loops of its own: it passes over its elements several times"
+    if isinstance(op, AXIS_FUNCTIONS + AXIS_REDUCTIONS) and stands_alone(op):
+        return f"{op} has loops of its own: it splits numbers into parts"
     if not isinstance(op, Elemwise):
         return f"{op} reduces no axis"
     dtypes = tuple(x.type.dtype for x in (*node.inputs, *node.outputs))

@@ -280,7 +280,7 @@ def loop_of(node: Apply) -> Pattern | None:
     if is_widened(node):
         return None
     if isinstance(node.op, (Reduce, *AXIS_FUNCTIONS, *AXIS_REDUCTIONS)) and line_axes(node.op):
-        if stands_alone(node.op, node.inputs[0].dtype):
+        if stands_alone(node.op):
             return None
         return _pattern(node.inputs[0].type.shape)
     if isinstance(node.op, DimShuffle):

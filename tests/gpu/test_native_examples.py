@@ -43,7 +43,6 @@ ON_HOST = {
     "`nonzero`": ["nonzero"],
     "`unique`": ["unique"],
     "functions without C": ["gamma", "bessel"],
-    "`logsumexp` of doubles": ["logsumexp"],
 }  # fmt: skip
 NAMES_ON_HOST = {name for names in ON_HOST.values() for name in names}
 # A part of an array on a device is a view of it.

@@ -181,6 +181,34 @@ def test_rests_of_functions(name, exact, points):
             assert abs(mp.mpf(value) + mp.mpf(rest) - true) <= mp.mpf(2) ** -61 * size
 
 
+@given(lists((-690, 0), (-3, 0)))
+@FAST
+def test_parts_of_exponentials(xs):
+    """Two parts of a product with an exponential have ten bits more than a double; the first has
+    no digits below the last one of a bound.
+    """
+    ys, ws, bounds = (np.resize(v, len(xs)) for v in ([-0.1, 0, -1e-9], [1, -0.3, 7], [2.0**28]))
+    high, low = (values_at(name, xs, ys, ws, bounds) for name in ("cut_exp", "cut_exp_rest"))
+    for x, y, w, part, rest in zip(xs, ys, ws, high, low, strict=True):
+        assert part == round(part * 2**25) / 2**25
+        with mp.workdps(60):
+            exact = mp.mpf(float(w)) * mp.exp(mp.mpf(x) + mp.mpf(float(y)))
+            error = abs(mp.mpf(part) + mp.mpf(rest) - exact)
+            assert error <= mp.mpf(2) ** -63 * abs(exact) + mp.mpf(2) ** -53 * abs(rest)
+
+
+def test_sums_with_logarithms():
+    """No digits are lost where the logarithm of a pair and a number nearly cancel."""
+    pairs = [(0.7, 2e-17, 1), (3.0, -1e-16, 7), (1.0, 1e-20, 1), (1e200, 1e184, 3), (2.0, -0.5, 1)]
+    y, e, n = np.array(pairs).T
+    with mp.workdps(60):
+        logs = [mp.log((mp.mpf(a) + b) / c) for a, b, c in pairs]
+        for shift in (0.0, 1e-9, 0.4):
+            x = np.array([shift - float(z) for z in logs])
+            for a, z, got in zip(x, logs, values_at("plus_log", x, y, e, n), strict=True):
+                assert abs(got - (a + z)) <= mp.mpf(2) ** -62 * abs(z) + 2.0**-52 * abs(a + z)
+
+
 def test_rests_at_the_ends():
     """Rests are 0 where a function or its value has none, and do not change infinity or 0."""
     assert values_at("log_rest", [0, inf, 5e-324], [-inf, inf, -744.4]) == [0, 0, 0]

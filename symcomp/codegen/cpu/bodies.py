@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
+from symcomp.codegen.functions.c_functions import RARE
 from symcomp.codegen.functions.c_scalars import ScalarText, scalar_text
 from symcomp.codegen.loopir.expressions import (
     ApplyScalar,
@@ -14,6 +16,7 @@ from symcomp.codegen.loopir.expressions import (
     Position,
     Ref,
     Stride,
+    Value,
     Var,
     ZeroOrOne,
 )
@@ -73,6 +76,8 @@ class BodyPlan:
         The arrays whose elements are read one after another.
     moving : set of int
         The arrays that have an element for each lane of each row.
+    inner : set of int
+        The values of rare functions, which are computed within the step that guards them.
     """
 
     def __init__(self, nest: Nest, number: int, body: Body) -> None:
@@ -88,7 +93,8 @@ class BodyPlan:
                 needed |= {*read_by(formula, value)}
                 steps.append(value)
                 calls |= _calls(formula, value)
-        self.steps, self.light = tuple(reversed(steps)), not calls
+        self.inner = _guarded(formula, steps) - taken - {value for value, _ in body.stores}
+        self.steps, self.light = tuple(v for v in reversed(steps) if v not in self.inner), not calls
         stored = {array for _, array in body.stores}
         self.scatters = {z: p for z, p in nest.scatters.items() if z in stored}
         self.tables = (formula.tables.keys() & needed) | self.scatters.keys()
@@ -169,12 +175,20 @@ class BodyPlan:
             table, positions = step.arguments
             at = Position(self.ref(positions, ending))
             return Let(f"v{value}{ending}", Load(f"a{table}{ending}", at, step.dtype))
+        return Let(f"v{value}{ending}", self._applied(value, ending))
+
+    def _applied(self, value: int, ending: str) -> ApplyScalar:
+        step = self.formula.steps[value - self.formula.first_step]
         reads = _text(self.formula, value).reads
-        arguments = tuple(
-            self.ref(a, ending) if read else ZeroOrOne(0, self.formula.dtypes[a])
-            for a, read in zip(step.arguments, reads, strict=True)
-        )
-        return Let(f"v{value}{ending}", ApplyScalar(step.function, arguments, step.dtype))
+        arguments: list[Value] = []
+        for a, read in zip(step.arguments, reads, strict=True):
+            if a in self.inner:
+                arguments.append(self._applied(a, ending))
+            else:
+                arguments.append(
+                    self.ref(a, ending) if read else ZeroOrOne(0, self.formula.dtypes[a])
+                )
+        return ApplyScalar(step.function, tuple(arguments), step.dtype)
 
     def roles(self, totals: Iterable[int], across: bool = False) -> tuple[Role, ...]:
         """Return the roles of all arrays, ``totals`` being those of reductions; ``across``: the
@@ -204,6 +218,17 @@ def read_by(formula: Formula, value: int) -> tuple[int, ...]:
         return step.arguments
     reads = _text(formula, value).reads
     return tuple(a for a, read in zip(step.arguments, reads, strict=True) if read)
+
+
+def _guarded(formula: Formula, steps: Collection[int]) -> set[int]:
+    """Return the values of rare functions that only steps of ``guarded`` read, of some steps."""
+    names = {v: getattr(_function(formula, v), "name", "") for v in steps}
+    others = {a for v in steps if names[v] != "guarded" for a in read_by(formula, v)}
+    return {v for v in steps if names[v] in RARE} - others
+
+
+def _function(formula: Formula, value: int) -> Any:
+    return formula.steps[value - formula.first_step].function
 
 
 def _calls(formula: Formula, value: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from symcomp.codegen.cpu.bodies import BodyPlan, function_of_body
 from symcomp.codegen.cpu.folds import Fold, functions_of_totals, parts_of_one
 from symcomp.codegen.cpu.passes import PassPlan
@@ -9,6 +11,7 @@ from symcomp.codegen.functions.c_scalars import C_TYPES, scalar_text
 from symcomp.codegen.loopir.ir import KernelFunction
 from symcomp.codegen.loopir.kernel import Loops, RowFunction, Stage, Sweep
 from symcomp.codegen.loops.nests import Body, Nest, nonempty, reduced_axes
+from symcomp.core.record import replace
 from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import GATHER
 from symcomp.ops.reductions.reduce import Reduce
@@ -21,12 +24,16 @@ def schedule(nest: Nest) -> Loops | None:
     """Schedule the kernel of a nest; None if part of it has no C."""
     if any(dtype not in C_TYPES for dtype in nest.dtypes) or not _can_be_written(nest):
         return None
-    plans = [BodyPlan(nest, number, body) for number, body in enumerate(nest.bodies)]
     if reduced_axes(nest.formula) is None:
+        plans = _plans(nest, nest.bodies)
         functions = [function for plan in plans for function in function_of_body(plan, False)]
         bodies = tuple(RowFunction(f"body{plan.number}", plan.roles(())) for plan in plans)
         return Loops(tuple(functions), _sweep(nest, bodies, ()))
-    return _Reduction(nest, plans).loops()
+    return _Reduction(nest).loops()
+
+
+def _plans(nest: Nest, bodies: Sequence[Body]) -> list[BodyPlan]:
+    return [BodyPlan(nest, number, body) for number, body in enumerate(bodies)]
 
 
 def _can_be_written(nest: Nest) -> bool:
@@ -46,8 +53,12 @@ def _can_be_written(nest: Nest) -> bool:
 class _Reduction:
     """The functions and stages of a nest that reduces."""
 
-    def __init__(self, nest: Nest, plans: list[BodyPlan]) -> None:
-        self.nest, self.plans = nest, plans
+    def __init__(self, nest: Nest) -> None:
+        self.nest, bodies = nest, [*nest.bodies]
+        self.ready = self._ready()
+        if self.ready:
+            bodies[-3] = replace(bodies[-3], stores=(*bodies[-3].stores, *self.ready))
+        self.plans = plans = _plans(nest, bodies)
         folds = {value: Fold(nest, value) for value in nest.totals}
         self.passes = {
             plan.number: PassPlan(plan, [folds[v] for v in plan.body.folds])
@@ -81,6 +92,7 @@ class _Reduction:
             RowFunction(f"body{after.number}", after.roles(())),
             parts_of_one(one.folds, one.ways) if one else 0,
             self._chosen(taken.body),
+            bool(self.ready) and after is self.plans[-1],
             f"lanes{taken.number}" if one and one.ways else "",
             tuple(f"{name}{number}" for name in ("begin", "merge", "finish")) if one else (),
         )
@@ -92,6 +104,22 @@ class _Reduction:
         conditions = dict.fromkeys(self._condition(value) for value in body.folds)
         found = tuple(self.nest.values.get(c, MOST_CHOSEN) for c in conditions)
         return () if body.stores or max(found, default=0) >= MOST_CHOSEN else found
+
+    def _ready(self) -> list[tuple[int, int]]:
+        """Return the value, with the array of the result, that a result is where the last stage
+        adds nothing; none if that changes anything else.
+        """
+        formula, bodies = self.nest.formula, self.nest.bodies
+        if len(bodies) == 2 or not self._chosen(bodies[-2]) or len(bodies[-1].stores) != 1:
+            return []
+        ((value, array),) = bodies[-1].stores
+        step = formula.steps[value - formula.first_step]
+        if getattr(step.function, "name", "") != "switch":
+            return []
+        condition, _, other = step.arguments
+        before = {v for v, _ in bodies[-3].stores}
+        known = other in before and {condition} == {*map(self._condition, bodies[-2].folds)}
+        return [(other, array)] if known else []
 
     def _condition(self, reduction: int) -> int:
         """Return the truth value without which a sum adds zeros; -1 if there is none."""

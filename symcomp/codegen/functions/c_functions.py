@@ -2,8 +2,8 @@
 
 Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h`,
 `gamma_ratios.h` and `incomplete_gamma.h`, with e_ of `special.h`, `extended.h`,
-`series_remainders.h` and `product_remainders.h`, with d_ of `differences.h`; the others are C's
-own, or of `stable.h`.
+`series_remainders.h` and `product_remainders.h`, with d_ of `differences.h`, with p_ of
+`log_sums.h`; the others are C's own, or of `stable.h`.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ _GAMMA_OF_TWO = (
     "log_gamma_ratio", "log_poch", "poch", "polygamma", "tri_gamma_increment",
 )  # fmt: skip
 
+# Functions that are called where ``guarded`` needs them, and not for vectors.
+RARE = ("cut_exp", "cut_exp_rest", "plus_log")
+
 FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("loop", f"{function}(x)") for name, function in _LIBRARY.items()},
     **{name: ("result", f"m_{name}{{s}}(x)") for name in _TRIGONOMETRIC},
@@ -70,6 +73,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "defined_difference": ("double", "w - w == 0 || x - y != x - y ? w : x - y"),
     "times_exp_with_rest": ("double", "d_times_exp_with_rest(x, y, w, v, u)"),
     "difference_rest": ("double", "d_difference_rest(x, y, w)"),
+    **{name: ("double", f"p_{name}(x, y, w, v)") for name in RARE},
     "shared_mean": ("double", "d_shared_mean(x, y, w, v)"),
     "product_of_powers": ("double", "d_product_of_powers(x, y, w, v, u)"),
     "power_of_parts": ("double", "d_power_of_parts(x, y, w, v)"),

@@ -21,6 +21,7 @@ _OTHERS = (
     "long long llabs(long long)",
     "void *malloc(size_t)",
     "void free(void *)",
+    "void *memchr(const void *, int, size_t)",
     "void *memcpy(void *, const void *, size_t)",
     "void *memmove(void *, const void *, size_t)",
     "void *memset(void *, int, size_t)",

@@ -62,6 +62,8 @@ class Stage:
     chosen : tuple of int
         The temporary arrays of truth values, one for each result, where the pass adds something; it
         is left out where all are false, unless there are none.
+    ready : bool
+        Whether all of the stage is left out then, as the results are there.
     lanes : str
         The function that computes whole results from ``parts`` parts; empty if there is none.
     totals : tuple of str
@@ -73,6 +75,7 @@ class Stage:
     section: RowFunction
     parts: int
     chosen: tuple[int, ...]
+    ready: bool
     lanes: str
     totals: tuple[str, ...]
 
@@ -225,18 +228,15 @@ class Nests:
 
 @record
 class LogReduction:
-    """A kernel of one along-axis function with loops of its own: ``log_reduction.h``.
+    """A kernel of a logarithm of products, with loops of its own: ``log_reduction.h``.
 
     Attributes
     ----------
-    kind : str
-        ``LOG_SUM``, ``LOG_MEAN``, ``LOG_WEIGHTED`` or ``LOG_PROD``.
     size : int
         The bytes of an element.
     reduced : tuple of bool
         For each axis, whether lines lie along it.
     """
 
-    kind: str
     size: int
     reduced: tuple[bool, ...]

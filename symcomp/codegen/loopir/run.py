@@ -11,14 +11,9 @@ from symcomp.codegen.loopir.interpret import Applied, Space, apply_with_numpy
 from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
 from symcomp.codegen.loopir.sweeps import run_loops
 from symcomp.ops.indexing.gather_labels import nowhere
-from symcomp.ops.nnet.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
 from symcomp.ops.reductions.stable_reduce import LogProd
 
 AnyKernel: TypeAlias = "Loops | Nests | LogReduction"
-_LOG_LINES = {
-    "LOG_SUM": LogSumExp, "LOG_MEAN": LogMeanExp, "LOG_WEIGHTED": WeightedLogSumExp,
-    "LOG_PROD": LogProd,
-}  # fmt: skip
 
 
 def run(kernel: AnyKernel, arrays: Sequence[np.ndarray], apply: Applied = apply_with_numpy) -> int:
@@ -38,9 +33,7 @@ def run(kernel: AnyKernel, arrays: Sequence[np.ndarray], apply: Applied = apply_
     axes = tuple(axis for axis, reduced in enumerate(kernel.reduced) if reduced)
     *inputs, output = arrays
     with np.errstate(all="ignore"):
-        output[...] = np.asarray(_LOG_LINES[kernel.kind](axes).perform(*inputs)).reshape(
-            output.shape
-        )
+        output[...] = np.asarray(LogProd(axes).perform(*inputs)).reshape(output.shape)
     return 0
 
 

@@ -17,7 +17,7 @@ from symcomp.codegen.loopir.memory import Address
 from symcomp.core.record import record
 
 # Constants of ``nest.h``
-CHUNK, PIECE, SECTION, LONG, FEW_PARTS = 65536, 4 * 65536, 256, 64, 32
+CHUNK, PIECE, SECTION, LONG, FEW_PARTS, MOST_APART = 65536, 4 * 65536, 256, 64, 32, 4
 _MOVING = (Role.READ, Role.WRITE, Role.CHANGE)
 
 
@@ -245,11 +245,35 @@ class _Pass:
 
     def run(self, n: int, places: list[Address], step: Sequence[int], empty: bool) -> None:
         """Compute n adjacent results; across, one result."""
-        stage, kernel = self.stage, self.kernel
-        lanes = self.n if self.across else n
+        stage = self.stage
         if stage.chosen and not empty:
             results = np.arange(1 if self.across else n)
-            empty = not any(places[a].read(results, "bool").any() for a in stage.chosen)
+            chosen = [places[a].read(results, "bool") for a in stage.chosen]
+            if stage.ready:
+                self._run_chosen(chosen[0], places, step)
+                return
+            empty = not any(one.any() for one in chosen)
+        if not (empty and stage.ready):
+            self._run(n, places, step, empty)
+
+    def _run_chosen(self, chosen: Any, places: Sequence[Address], step: Sequence[int]) -> None:
+        """Compute the results that are chosen, in runs of those near to one another."""
+        kernel, first = self.kernel, self.kernel.sweep.temporaries
+        by = [*step[:first], *kernel.sizes[first:]]
+        runs: list[list[int]] = []
+        for i in (i for i, one in enumerate(chosen) if one):
+            if runs and i - runs[-1][-1] <= MOST_APART:
+                runs[-1].append(i)
+            else:
+                runs.append([i])
+        for start, *more in runs:
+            count = more[-1] - start + 1 if more else 1
+            here = [p.moved(start * s) for p, s in zip(places, by, strict=True)]
+            self._run(count, here, step, False)
+
+    def _run(self, n: int, places: list[Address], step: Sequence[int], empty: bool) -> None:
+        stage, kernel = self.stage, self.kernel
+        lanes = self.n if self.across else n
         if not empty and self.lanes and not self.rank and self.rows <= SECTION:
             self._call_lanes(0, n, self.rows, self.rest, places, step)
             return

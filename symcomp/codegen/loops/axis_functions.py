@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.loops import norm_forms
+from symcomp.codegen.loops import log_forms, norm_forms
 from symcomp.codegen.loops.formula_writer import POSITION, FormulaWriter, Value
+from symcomp.codegen.loops.log_forms import exponentials, log_total, top_of, weighted_terms
 from symcomp.core.record import record
 from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import (
@@ -129,7 +130,7 @@ def _has_form(formula: Formula, step: Step) -> bool:
     """
     if isinstance(step.function, GatherLabels | ScatterLabels):
         return step.arguments[1] < len(formula.inputs)
-    return not stands_alone(step.function, step.dtype)
+    return not stands_alone(step.function)
 
 
 class _Writer(FormulaWriter):
@@ -167,32 +168,8 @@ class _Writer(FormulaWriter):
         z = write(self, step.function, *arguments)
         self.values.append(self.cast(z, step.dtype))
 
-    def top(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
-        """Return the largest element, and the same with infinities replaced by the largest finite
-        numbers.
-        """
-        top, most = self.max(x, axes), np.finfo(x.dtype).max
-        least = self("maximum", top, self.number(-most, top))
-        return top, self("minimum", least, self.number(most, top))
-
-    def log_total(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
-        """Return (top, log sum exp(x - top))."""
-        top, finite = self.top(x, axes)
-        at_top = self("eq", x, finite)
-        terms = self("exp_of_sum", x, self("neg", finite))
-        rest = self.sum(self("switch", at_top, self.number(0, x), terms), axes)
-        ties = self("sub", self.count(at_top, axes, x.dtype), self.number(1, x))
-        log = self("log1p", self("add", rest, ties))
-        return finite, self("switch", self("isfinite", top), log, top)
-
-    def exponentials(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
-        """Return (the largest element, exp(x - top), their sum)."""
-        top, finite = self.top(x, axes)
-        terms = self("exp_of_sum", x, self("neg", finite))
-        return top, terms, self.sum(terms, axes)
-
     def softmax(self, function: Softmax, x: Value) -> Value:
-        top, terms, total = self.exponentials(x, function.lines)
+        top, terms, total = exponentials(self, x, function.lines)
         z = self("true_div", terms, total)
         largest = self("true_div", self.number(1, x), total)
         unknown = self.number(np.nan, x)
@@ -201,29 +178,16 @@ class _Writer(FormulaWriter):
         return z
 
     def root_softmax(self, function: RootSoftmax, x: Value) -> Value:
-        _, terms, _ = self.exponentials(self("mul", x, self.number(0.5, x)), function.lines)
+        _, terms, _ = exponentials(self, self("mul", x, self.number(0.5, x)), function.lines)
         return self("true_div", terms, self("sqrt", self.sum(self("sqr", terms), function.lines)))
 
     def log_softmax(self, function: LogSoftmax, x: Value) -> Value:
-        top, total = self.log_total(x, function.lines)
+        top, total = log_total(self, x, function.lines)
         return self("sub", self("sub", x, top), total)
 
-    def weighted_terms(
-        self, axes: tuple[int, ...], x: Value, w: Value
-    ) -> tuple[Value, Value, Value]:
-        """Return (top, w exp(x - top), their sum), where the top is that of the elements with
-        weight.
-        """
-        none = self("eq", w, self.number(0, w))
-        _, top = self.top(self("switch", none, self.number(-np.inf, x), x), axes)
-        terms = self("exp_of_sum", self("switch", none, top, x), self("neg", top))
-        nothing = self("mul", x, self.number(0, x))
-        terms = self("switch", none, nothing, self("mul", w, terms))
-        return top, terms, self.sum(terms, axes)
-
     def weighted_softmax(self, function: WeightedSoftmax, x: Value, w: Value) -> Value:
-        _, terms, total = self.weighted_terms(function.axes, x, w)
-        return self("true_div", terms, total)
+        _, terms = weighted_terms(self, function.axes, x, w)
+        return self("true_div", terms, self.sum(terms, function.axes))
 
     def subtract_weighted_mean(self, function: SubtractWeightedMean, x: Value, w: Value) -> Value:
         axes, zero = function.axes, self.number(0, x)
@@ -246,12 +210,12 @@ class _Writer(FormulaWriter):
         return self("switch", self("logical_and", most, alone), at, z)
 
     def weighted_mean(self, function: WeightedMean, x: Value, y: Value) -> Value:
-        _, terms, total = self.exponentials(x, function.axes)
+        _, terms, total = exponentials(self, x, function.axes)
         return self("true_div", self.sum(self("mul", y, terms), function.axes), total)
 
     def negative_entropy(self, function: NegativeEntropy, x: Value) -> Value:
         axes = function.axes
-        top, log = self.log_total(x, axes)
+        top, log = log_total(self, x, axes)
         terms = self("exp_of_sum", x, self("neg", top))
         gap = self("sub", x, top)
         masked = self("eq", gap, self.number(-np.inf, x))
@@ -265,7 +229,7 @@ class _Writer(FormulaWriter):
 
     def divergence(self, function: Divergence, x: Value, y: Value) -> Value:
         axes = function.axes
-        (top, log), (other, other_log) = self.log_total(x, axes), self.log_total(y, axes)
+        (top, log), (other, other_log) = log_total(self, x, axes), log_total(self, y, axes)
         total = self.sum(self("exp_of_sum", x, self("neg", top)), axes)
         total = self("maximum", total, self.number(1, x))
         p = self("true_div", self("exp_of_sum", x, self("neg", top)), total)
@@ -293,8 +257,8 @@ class _Writer(FormulaWriter):
         apart.
         """
         axes = function.axes
-        top, terms, total = self.exponentials(x, axes)
-        finite = self("neg", self.top(x, axes)[1])
+        top, terms, total = exponentials(self, x, axes)
+        finite = self("neg", top_of(self, x, axes)[1])
         at_top = self("switch", self("eq", x, top), y, self.number(-np.inf, y))
         at = self.max(at_top, axes)
         h = self("sub", y, at)
@@ -321,23 +285,6 @@ class _Writer(FormulaWriter):
         rest = self("switch", self("isfinite", top), rest, self("sub", self.number(1, x), w))
         less = self("neg", self.sum(x, (axis,)))
         return self("switch", at, self("mul", x, rest), self("mul", less, w))
-
-    def log_sum_exp(self, function: LogSumExp, x: Value) -> Value:
-        return self("add", *self.log_total(x, function.axes))
-
-    def log_mean_exp(self, function: LogMeanExp, x: Value) -> Value:
-        axes = function.axes
-        _, top = self.top(x, axes)
-        n = self.length(x, axes)
-        mean = self.sum(self("exp_of_sum", x, self("neg", top)), axes)
-        mean = self("true_div", mean, n)
-        near = self("true_div", self.sum(self("expm1", self("sub", x, top)), axes), n)
-        small = self("lt", mean, self.number(0.5, x))
-        return self("add", top, self("switch", small, self("log", mean), self("log1p", near)))
-
-    def weighted_log_sum_exp(self, function: WeightedLogSumExp, x: Value, w: Value) -> Value:
-        top, _, total = self.weighted_terms(function.axes, x, w)
-        return self("add", top, self("log", total))
 
     # -- indices
 
@@ -454,9 +401,9 @@ _FORMS: dict[type, Callable[..., Value]] = {
     NegativeEntropy: _Writer.negative_entropy,
     Divergence: _Writer.divergence,
     ScatterLabels: _Writer.scatter_labels,
-    LogSumExp: _Writer.log_sum_exp,
-    LogMeanExp: _Writer.log_mean_exp,
-    WeightedLogSumExp: _Writer.weighted_log_sum_exp,
+    LogSumExp: log_forms.log_sum_exp,
+    LogMeanExp: log_forms.log_mean_exp,
+    WeightedLogSumExp: log_forms.weighted_log_sum_exp,
     Norm: norm_forms.norm,
     Variance: norm_forms.variance,
     Centered: norm_forms.centered,

@@ -13,6 +13,7 @@ enum {
     MANY = 1024,    /* results from which on their alignment matters */
     CACHED = 16384,   /* bytes of elements that several stages read one after another */
     MOST_TOGETHER = 64, /* results that they compute together, at most */
+    MOST_APART = 4,        /* from one chosen result to the next one of a run, at most */
 };
 
 /* A part of some work; `worker` is below the number of threads, and unique while the part runs. */
@@ -106,7 +107,8 @@ struct body {
    number of parts, and for `rest` parts of one more row, at most SECTION rows; for `count` results,
    `next` apart. It computes whole results or, if `added`, adds to the existing totals. `merge` adds
    other totals. The pass is left out where no element of the `choices` arrays `chosen` of truth values, one
-   for each result, is true; if there are none, it is not. */
+   for each result, is true; if there are none, it is not. If `ready`, all of the stage is left out there, for
+   each result. */
 struct stage {
     struct body along, across, section;
     int parts, choices;
@@ -116,6 +118,7 @@ struct stage {
     void (*begin)(int64_t n, char *const *data);
     void (*merge)(int64_t n, char *const *data, char *const *other);
     void (*finish)(int64_t n, int across, char *const *data);
+    int ready;
 };
 
 /* Arrays are numbered: inputs, outputs, literals, temporaries. Axis a of array i is stretched where

@@ -207,27 +207,57 @@ static inline void reduction_stage(const struct reduction *d, const struct sweep
     nest_run(d->kernel, &stage->section, &w->section, 1, n, data, BLOCK, d->buffer);
 }
 
+/* The same, together or, across, one after the other. */
+static inline void reduction_each(const struct reduction *d, const struct sweep *w,
+                                  const struct stage *stage, int64_t n, char *const *data,
+                                  const int64_t *step, int nothing)
+{
+    const struct kernel *k = d->kernel;
+    if (!nothing && reduction_at_once(w)) {
+        stage->lanes(0, n, w->rows, w->rest, data, w->row_step, step);
+        return;
+    }
+    if (n == 1 || !d->across || nothing) {
+        reduction_stage(d, w, stage, n, data, step, nothing);
+        return;
+    }
+    char *at[k->total];
+    memcpy(at, data, sizeof at);
+    for (int64_t i = 0; i < n; i++) {
+        reduction_stage(d, w, stage, 1, at, step, nothing);
+        for (int a = 0; a < k->total; a++)
+            at[a] += step[a];
+    }
+}
+
+/* A stage that only changes results that are chosen, in runs of those near to one another. */
+static inline void reduction_chosen(const struct reduction *d, const struct sweep *w,
+                                    const struct stage *stage, int64_t n, char *const *data,
+                                    const int64_t *step)
+{
+    const char *chosen = data[stage->chosen[0]], *found = chosen, *end = chosen + n;
+    char *at[d->kernel->total];
+    while (found < end && (found = (const char *)memchr(found, 1, (size_t)(end - found)))) {
+        const char *first = found, *last = found;
+        for (; found < end && found - last <= MOST_APART; found++)
+            last = *found ? found : last;
+        for (int a = 0; a < d->kernel->total; a++)
+            at[a] = data[a] + (first - chosen) * step[a];
+        reduction_each(d, w, stage, last - first + 1, at, step, 0);
+    }
+}
+
 /* All stages for n adjacent results. */
 static inline void reduction_stages(const struct reduction *d, int64_t n, char *const *data,
                                     const int64_t *step, int empty)
 {
-    const struct kernel *k = d->kernel;
-    for (int s = 0; s < k->count; s++) {
-        const struct stage *stage = k->stages + s;
+    for (int s = 0; s < d->kernel->count; s++) {
+        const struct stage *stage = d->kernel->stages + s;
         const struct sweep *w = d->sweeps + s;
-        int nothing = empty || reduction_adds_nothing(stage, n, data);
-        if (!nothing && reduction_at_once(w)) {
-            stage->lanes(0, n, w->rows, w->rest, data, w->row_step, step);
-            continue;
-        }
-        int64_t count = d->across && !nothing ? n : 1;
-        char *at[k->total];
-        memcpy(at, data, sizeof at);
-        for (int64_t i = 0; i < count; i++) {
-            reduction_stage(d, w, stage, n / count, at, step, nothing);
-            for (int a = 0; a < k->total; a++)
-                at[a] += step[a];
-        }
+        if (!stage->ready)
+            reduction_each(d, w, stage, n, data, step, empty || reduction_adds_nothing(stage, n, data));
+        else if (!empty)
+            reduction_chosen(d, w, stage, n, data, step);
     }
 }
 

@@ -40,6 +40,7 @@ FUNCTIONS = (
     Header("functions/differences.h", asked_by=("d",)),
     Header("tables of pairs", print=lambda: _gammas.pair_tables(), words=("pair",)),
     Header("functions/pairs.h", tables=_PAIRS, asked_by=_OF_GAMMA),
+    Header("functions/log_sums.h", tables=_PAIRS, asked_by=("p",)),
     Header("tables of gamma functions", print=lambda: _gammas.gamma_tables()),
     *(
         Header(f"functions/{name}.h", tables=_GAMMA, asked_by=_OF_GAMMA)

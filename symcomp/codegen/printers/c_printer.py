@@ -114,7 +114,7 @@ def print_log_reduction(lines: LogReduction) -> Kernel:
         "(void)team;",
         "if (!data)",
         "    return 0;",
-        f"return log_lines({lines.kind}, {lines.size}, {rank}, reduced, data, shape, strides);",
+        f"return log_lines({lines.size}, {rank}, reduced, data, shape, strides);",
     ]
     return Kernel(*_named("kernel", _entry(body)), ())
 
@@ -166,6 +166,7 @@ def _tables(sweep: Sweep) -> list[str]:
                 str(stage.parts),
                 f"{len(stage.chosen)}, {_SELF}_chosen{number}" if stage.chosen else "0, 0",
                 *(f"{_LOOPS}_{function}" if function else "0" for function in functions),
+                str(int(stage.ready)),
             ]
             entries.append(f"{{{', '.join(fields)}}}")
         lines.append(f"static const struct stage {_SELF}_stages[] = {{{', '.join(entries)}}};")

@@ -139,6 +139,11 @@ difference_rest = _rest("difference_rest", "x y w", "x - y - w less its rounded 
 product_rest = _rest("product_rest", "x y", "x y less its rounded value.")
 log_rest = _rest("log_rest", "x y", "log(x) - y, where y is its rounded value.")
 exponential_rest = _rest("exponential_rest", "x y", "exp(x) - y, where y is its rounded value.")
+cut_exp = _rest(
+    "cut_exp", "x y w b", "w exp(x + y) without digits below the last one of b, for x + y <= 0."
+)
+cut_exp_rest = _rest("cut_exp_rest", "x y w b", "w exp(x + y) less cut_exp(x, y, w, b).")
+plus_log = _rest("plus_log", "x y e n", "x + log((y + e) / n), where only the sum is rounded.")
 exp_with_rest = _row(
     "exp_with_rest", "x y", "exp(x + y), where y is the rounding error of x.",
     lambda x, y, z, g: g * z, _no_derivative,

@@ -319,13 +319,9 @@ def folded_axes(function: Any) -> tuple[int, ...]:
     return function.axes if isinstance(function, (Reduce, *AXIS_REDUCTIONS)) else ()
 
 
-def stands_alone(function: Any, dtype: str) -> bool:
-    """Tell whether an along-axis function has loops of its own: it passes over slices several
-    times, or splits numbers into parts.
-    """
-    return isinstance(function, LogProd) or (
-        isinstance(function, LOGARITHMS) and dtype == "float64"
-    )
+def stands_alone(function: Any) -> bool:
+    """Tell whether an along-axis function has loops of its own: it splits numbers into parts."""
+    return isinstance(function, LogProd)
 
 
 def line_axes(function: Any) -> tuple[int, ...]:
