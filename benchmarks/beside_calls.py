@@ -282,6 +282,15 @@ def _() -> Work:
     return call([a, v], [T.dot(a, a), T.dot(a, v), T.dot(v, v)], numbers(4, 4), numbers(4))
 
 
+def _row(n: int, dtype: str) -> Work:
+    x, w = T.vector(dtype=dtype), T.matrix(dtype=dtype)
+    return call([x, w], T.dot(x, w), numbers(n, dtype=dtype), numbers(n, n, dtype=dtype))
+
+
+add("products/row_1024", partial(_row, 1024, "float32"))
+add("products/row_512_doubles", partial(_row, 512, "float64"))
+
+
 @task("products/chain")
 def _() -> Work:
     inputs = [T.dmatrix() for _ in range(4)]

@@ -94,6 +94,15 @@ TARGET ALWAYS_INLINE void NAME(sums_ahead)(const int count, int64_t k, const T *
         STORE(sums + j * WIDTH, sum[j]);
 }
 
+/* z <- beta c + alpha sums, n numbers. */
+TARGET static void NAME(keep_sums)(int64_t n, T alpha, const T *sums, T beta, const T *c, T *z)
+{
+    for (int64_t j = 0; j < n; j++) {
+        const T total = alpha * sums[j];
+        z[j] = beta != 0 ? beta * c[j] + total : total;
+    }
+}
+
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
         NAME(sums_ahead)(n, k, x, step, w + begin * WIDTH, ld, first, last, sums);                 \
@@ -133,19 +142,57 @@ TARGET static void NAME(row_times_ahead)(int64_t k, int64_t m, T alpha, const T 
             CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 #endif
         }
-        for (int64_t j = panel > 0 ? begin * WIDTH : skipped; j < stop; j++) {
-            const T total = alpha * sums[j - begin * WIDTH];
-            z[j] = beta != 0 ? beta * c[j] + total : total;
-        }
+        const int64_t start = panel > 0 ? begin * WIDTH : skipped;
+        NAME(keep_sums)(stop - start, alpha, sums + start - begin * WIDTH, beta, c + start, z + start);
     }
 }
 #undef CASE
+
+/* sums <- sums + x W for `rows` rows, a constant, of whole vectors of columns. */
+TARGET ALWAYS_INLINE void NAME(rows_added)(const int rows, int64_t m, const T *x, int64_t step,
+                                           const T *w, int64_t ld, T *sums)
+{
+    VECTOR v[ROWS_TOGETHER];
+    UNROLL for (int i = 0; i < rows; i++)
+        v[i] = ALL(x[i * step]);
+    for (int64_t j = 0; j < m; j += WIDTH) {
+        VECTOR sum = LOAD(sums + j);
+        UNROLL for (int i = 0; i < rows; i++)
+            sum = FMA(v[i], LOAD(w + i * ld + j), sum);
+        STORE(sums + j, sum);
+    }
+}
+
+/* z <- beta c + alpha x W for a matrix of whole vectors of columns that is not in the cache, and whose rows
+   would be in the way of one another there: some rows at once, each from its first element to the last, as
+   the processor reads ahead what lies side by side. Each result is the same sum as that of `row_times_ahead`. */
+TARGET static void NAME(row_times_along)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
+                                         const T *w, int64_t ld, T beta, const T *c, T *z)
+{
+    _Alignas(64) T sums[STREAM / sizeof(T)];
+    const int64_t width = STREAM / sizeof(T), panels = (m + width - 1) / width;
+    const int is_backwards = turn_around(w);
+    for (int64_t p = 0; p < panels; p++) {
+        const int64_t begin = width * (is_backwards ? panels - 1 - p : p);
+        const int64_t here = m - begin < width ? m - begin : width;
+        int64_t i = 0;
+        memset(sums, 0, (size_t)here * sizeof(T));
+        for (; i + ROWS_TOGETHER <= k; i += ROWS_TOGETHER)
+            NAME(rows_added)(ROWS_TOGETHER, here, x + i * step, step, w + i * ld + begin, ld, sums);
+        for (; i < k; i++)
+            NAME(rows_added)(1, here, x + i * step, step, w + i * ld + begin, ld, sums);
+        NAME(keep_sums)(here, alpha, sums, beta, c + begin, z + begin);
+    }
+}
 
 /* z <- beta c + alpha x W, x of k numbers `step` apart, W of k rows `ld` apart and m columns. */
 TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
                                    const T *w, int64_t ld, T beta, const T *c, T *z)
 {
-    if (m > MOST * WIDTH && k * m * (int64_t)sizeof(T) > LARGEST_CACHED)
+    const int is_large = m > MOST * WIDTH && k * m * (int64_t)sizeof(T) > LARGEST_CACHED;
+    if (is_large && m % WIDTH == 0 && ld * (int64_t)sizeof(T) % SAME_PLACE == 0)
+        NAME(row_times_along)(k, m, alpha, x, step, w, ld, beta, c, z);
+    else if (is_large)
         NAME(row_times_ahead)(k, m, alpha, x, step, w, ld, beta, c, z);
     else
         NAME(row_panels)(k, m, alpha, x, step, w, ld, beta, c, z);

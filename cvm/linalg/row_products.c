@@ -25,6 +25,10 @@ enum { FEW_ROWS = 16 };
    memory ROWS_AHEAD rows before they are used. */
 enum { LARGEST_CACHED = 1 << 18, ROWS_AHEAD = 8, CACHE_LINE = 64 };
 
+/* Rows that are a multiple of this number of bytes apart have the same places in the nearest cache: of
+   these, ROWS_TOGETHER are read at once, in pieces of at most STREAM bytes. */
+enum { SAME_PLACE = 4096, ROWS_TOGETHER = 8, STREAM = 8192 };
+
 /* About this number of bytes of a matrix are changed from the first row to the last, which the processor
    reads ahead. */
 enum { FORWARD_BLOCK = 1 << 16 };

@@ -103,6 +103,32 @@ def test_matrices_that_are_read_ahead(kind, gap):
             np.testing.assert_array_equal(z, results[0])
 
 
+@pytest.mark.parametrize("pages", [1, 3])
+@pytest.mark.parametrize("kind", "fd")
+def test_rows_that_are_pages_apart(kind, pages):
+    """Rows with the same places in the cache are read in another order, with the same results."""
+    rng = np.random.default_rng(0)
+    dtype = KINDS[kind][0]
+    apart = pages * 4096 // np.dtype(dtype).itemsize
+    k, m = 149, apart - 64
+    x, whole = rng.normal(size=2 * k).astype(dtype), rng.normal(size=(k, m)).astype(dtype)
+    for level in range(1, LIBRARY.symcomp_row_product_level() + 1):
+        results = []
+        for ld in (apart, apart, apart + 16):
+            w = np.full(k * ld + 1, np.nan, dtype)[1:].reshape(k, ld)
+            w[:, :m] = whole
+            z, c = np.full((2, m + 32), 3, dtype)
+            call("row_times", kind, level, k, m, 1.5, x, 2, w, ld, -0.5, c[16:], z[16:])
+            assert (z[:16] == 3).all()
+            assert (z[m + 16 :] == 3).all()
+            results.append(z[16 : m + 16])
+        rounding = (k + 4) * np.finfo(dtype).eps * (1.5 * (abs(x[::2]) @ abs(whole)) + 1.5)
+        exact = x[::2] @ whole.astype("float64")
+        assert (abs(results[0] - (1.5 * exact - 1.5)) <= rounding).all()
+        for z in results[1:]:
+            np.testing.assert_array_equal(z, results[0])
+
+
 @pytest.mark.parametrize("beta", [0.0, 1.0])
 @pytest.mark.parametrize("kind", "fd")
 def test_products_of_a_column_and_a_row(kind, beta):
