@@ -71,15 +71,15 @@ enum role { UNUSED, READ, WRITE, NUMBER, LANE, CHANGE, GATHERED, SCATTERED };
    would spill the totals to memory. */
 enum { AHEAD = 16384, CACHE_LINE = 64 };
 
+#if defined(__AVX512F__) && !defined(EARLY_CODE)
 INLINE void ask_for(const void *array, int64_t bytes)
 {
-#ifdef __AVX512F__
     for (int64_t i = 0; i < bytes; i += CACHE_LINE)
         __builtin_prefetch((const char *)array + i);
-#else
-    (void)array, (void)bytes;
-#endif
 }
+#else
+#define ask_for(array, bytes) ((void)0)
+#endif
 
 /* For functions that use a loaded value twice: for this processor the compiler assumes that
    loading again is free. It is not where vectors cross cache lines, as those of NumPy's arrays
