@@ -8,6 +8,8 @@ of JSON go to standard output, a table to standard error. Each measurement is a 
 
 densities: CPU seconds from a built model to the first log density and gradient, with empty caches
     (threads and processes that compile count), and the least microseconds a call of many batches.
+    PyMC and SciPy are imported before, as PyTensor imports SciPy's functions in any mode for the
+    first constant that needs one.
 sampling: CPU seconds of `pm.sample(500, tune=500, chains=2, cores=1)` in a mode that is the default
     of all functions, and of `sample_nuts`; with empty caches, and once more.
 nuts: effective draws a second of sampling, the smallest of all variables, of `sample_nuts`, PyMC's
@@ -82,6 +84,7 @@ def density(name: str, mode: str) -> dict[str, Any]:
     """Measure the first value of log density and gradient, and later ones."""
     import numpy as np
     import pymc as pm
+    import scipy.special  # noqa: F401
 
     model = model_of(name)
     start = pm.blocking.DictToArrayBijection.map(model.initial_point())

@@ -46,6 +46,19 @@ REDONE = (
     "local_useless_elemwise_comparison",
 )
 
+#: Rewrites of products and systems that ask for proofs that a matrix is diagonal, orthogonal or
+#: selects rows. PyTensor has them in two databases. In the first one, they would ask again after
+#: every change of the graph; there they are left out.
+PROVING, FIRST = (
+    "cholesky_ldotlt",
+    "cholesky_of_diag",
+    "diagonal_solve_to_division",
+    "dot_diag_to_elemwise",
+    "orthogonal_dot_transpose_to_eye",
+    "orthogonal_solve_to_transpose_matmul",
+    "selection_dot_to_indexing",
+), "canonicalize"
+
 #: A rewrite that passes over the whole graph twice whenever something has changed, in search of
 #: diagonals; its other parts are rewrites by themselves, too. Where a diagonal is taken it is
 #: applied once, before the rewrites of the database that it is in; among them only where one is
@@ -78,7 +91,16 @@ class Uninterrupted(GraphRewriter):
                 once = [r for r in found if r.name == OF_DIAGONALS]
                 # A rewriter of its own: registering one gives it another name.
                 query = query.register((SequentialGraphRewriter(*once), BEFORE))
-        optdb.query(query).rewrite(fgraph)
+        optdb.query(_proving_once(query)).rewrite(fgraph)
+
+
+def _proving_once(query: RewriteDatabaseQuery) -> RewriteDatabaseQuery:
+    """Return a query that leaves the rewrites that ask for proofs out of the first database."""
+    without = {FIRST: query.excluding(*PROVING)}
+    return RewriteDatabaseQuery(
+        query.include, query.require, query.exclude, {**without, **query.subquery},
+        query.position_cutoff, query.extra_rewrites,
+    )  # fmt: skip
 
 
 def _has_diagonals(fgraph: Any) -> bool:
