@@ -184,24 +184,21 @@ typedef struct {
     int64_t n;
 } WideningCall;
 
-#if HAS_HALVES
 /* Numbers of float16 as float, in which they have the same order. */
 static int run_widening(const void *params, Frame *frame)
 {
     const WideningCall *c = (const WideningCall *)params;
-    const half *x = (const half *)data_at(frame, &c->from);
+    const uint16_t *x = (const uint16_t *)data_at(frame, &c->from);
     float *z = (float *)data_at(frame, &c->to);
     int64_t i;
     for (i = 0; i < c->n; i++)
-        z[i] = (float)x[i];
+        z[i] = half_of_bits(x[i]);
     return DONE;
 }
-#endif
 
 /* The operand, or of float16 a copy as float. */
 static Operand *orderable(Planner *p, Operand *x)
 {
-#if HAS_HALVES
     Operand *z, *ordered;
     Call *call;
     WideningCall *c;
@@ -221,10 +218,6 @@ static Operand *orderable(Planner *p, Operand *x)
     call->is_independent = 1;
     read = ordered;
     return set_operands(p, call, 1, &read, 1, (const Operand **)&z) == DONE ? z : NULL;
-#else
-    (void)p;
-    return x;
-#endif
 }
 
 /* The position of the first largest element, or the smallest, counted through axes. */

@@ -190,7 +190,6 @@ static int plan_distinct(Planner *p, const void *given)
     call->work = (double)ready.n;
     if (set_operands(p, call, 1, &ready.sorted, 1, (const Operand **)&wide) != DONE)
         return RAISED;
-#if HAS_HALVES
     if (wide != values) {
         WideningCall *c;
         call = new_call(p, run_narrowing, "cast", sizeof(WideningCall));
@@ -203,7 +202,6 @@ static int plan_distinct(Planner *p, const void *given)
         if (set_operands(p, call, 1, (const Operand **)&wide, 1, (const Operand **)&values) != DONE)
             return RAISED;
     }
-#endif
     if (give_output(p, 0, values) != DONE)
         return RAISED;
     for (k = 0; k < at - 1; k++)

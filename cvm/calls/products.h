@@ -45,19 +45,17 @@ static void read_stack_of(const Operand *x, int turned, int is_column, Stack *s)
     }
 }
 
-#if HAS_HALVES
 /* Numbers of float32 as float16. */
 static int run_narrowing(const void *params, Frame *frame)
 {
     const WideningCall *c = (const WideningCall *)params;
     const float *x = (const float *)data_at(frame, &c->from);
-    half *z = (half *)data_at(frame, &c->to);
+    uint16_t *z = (uint16_t *)data_at(frame, &c->to);
     int64_t i;
     for (i = 0; i < c->n; i++)
-        z[i] = (half)x[i];
+        z[i] = BITS_OF_NEAREST_HALF(x[i]);
     return DONE;
 }
-#endif
 
 /* Whether a side is one matrix in C order, which is multiplied as it is. */
 static inline int is_usual_side(const Operand *x, int type, int turned)
@@ -250,10 +248,6 @@ static int plan_product(Planner *p, const void *given)
         (beta != NULL && !is_factor(beta, spec->type)) ||
         (c != NULL && (!is_plain(c) || c->type != spec->type || blas_type(type) < 0)))
         return DECLINED;
-#if !HAS_HALVES
-    if (spec->type == NPY_FLOAT16)
-        return DECLINED;
-#endif
     if (blas_type(type) < 0 && function_that_multiplies(kind_of_type(type), spec->itemsize) == NULL)
         return DECLINED;
     a = read_side(p, a, type, spec->trans_a, spec->outer, &left, &x);
@@ -292,7 +286,6 @@ static int plan_product(Planner *p, const void *given)
     if (wide == NULL)
         return no_memory();
     status = emit_product(p, &left, &right, &x, &y, type, wide, c, alpha, beta, spec->threads);
-#if HAS_HALVES
     if (status == DONE && wide != z) {
         Call *call = new_call(p, run_narrowing, "cast", sizeof(WideningCall));
         WideningCall *k;
@@ -305,7 +298,6 @@ static int plan_product(Planner *p, const void *given)
         call->is_independent = 1;
         status = set_operands(p, call, 1, (const Operand **)&wide, 1, (const Operand **)&z);
     }
-#endif
     return status == DONE ? give_output(p, 0, z) : status;
 }
 
@@ -330,10 +322,6 @@ static int plan_chain(Planner *p, const void *given)
     Operand *z = NULL;
     if (n > MOST_FACTORS || n < 2)
         return DECLINED;
-#if !HAS_HALVES
-    if (spec->type == NPY_FLOAT16)
-        return DECLINED;
-#endif
     for (i = 0; i < n; i++) {
         const Operand *x = values[i] = input_of(p, i);
         if (!is_plain(x) || x->type != spec->type || x->ndim < 1 || x->ndim > 2 ||
@@ -378,7 +366,6 @@ static int plan_chain(Planner *p, const void *given)
         if (status != DONE)
             return status;
     }
-#if HAS_HALVES
     if (type != spec->type) {
         Operand *narrow = new_output_apart(p, 0, spec->type, 2, z->ndim, z->shape, NULL);
         Call *call = new_call(p, run_narrowing, "cast", sizeof(WideningCall));
@@ -395,7 +382,6 @@ static int plan_chain(Planner *p, const void *given)
             return status;
         z = narrow;
     }
-#endif
     return give_output(p, 0, z);
 }
 

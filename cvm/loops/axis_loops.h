@@ -14,33 +14,38 @@
 #define AT(T, array, i, j) (*(T *)(array + (i) * array##_step + (j) * array##_line))
 
 /* z_k = FORM(z_{k-1}, x_k, second_k). Line after line, or all lines at once: in either order the
-   same is computed, and memory is passed over in its own. */
-#define RUN(NAME, X, Z, FIRST, FORM)                                                               \
+   same is computed, and memory is passed over in its own. Numbers are computed as W; READ and WRITE
+   convert elements of X and Z. */
+#define RUN_AS(NAME, X, Z, W, READ, WRITE, FIRST, FORM)                                            \
     static EACH_PROCESSOR void NAME(LINE_ARGUMENTS)                                                \
     {                                                                                              \
         (void)second, (void)second_step, (void)second_line;                                        \
         if (m > 1 && without_sign(x_line) < without_sign(x_step)) {                                \
             for (int64_t i = 0; i < n; i++)                                                        \
                 for (int64_t j = 0; j < m; j++) {                                                  \
-                    Z given = (Z)AT(const X, x, i, j);                                             \
+                    W given = READ(AT(const X, x, i, j));                                          \
                     if (i) {                                                                       \
-                        Z last = AT(Z, out, i - 1, j);                                             \
-                        AT(Z, out, i, j) = FORM;                                                   \
+                        W last = READ(AT(Z, out, i - 1, j));                                       \
+                        AT(Z, out, i, j) = WRITE(FORM);                                            \
                     } else {                                                                       \
-                        AT(Z, out, i, j) = FIRST;                                                  \
+                        AT(Z, out, i, j) = WRITE(FIRST);                                           \
                     }                                                                              \
                 }                                                                                  \
             return;                                                                                \
         }                                                                                          \
         for (int64_t j = 0; j < m; j++) {                                                          \
-            Z last = 0;                                                                            \
+            W last = 0;                                                                            \
             for (int64_t i = 0; i < n; i++) {                                                      \
-                Z given = (Z)AT(const X, x, i, j);                                                 \
+                W given = READ(AT(const X, x, i, j));                                              \
                 last = i ? FORM : FIRST;                                                           \
-                AT(Z, out, i, j) = last;                                                           \
+                AT(Z, out, i, j) = WRITE(last);                                                    \
             }                                                                                      \
         }                                                                                          \
     }
+
+#define RUN(NAME, X, Z, FIRST, FORM) RUN_AS(NAME, X, Z, Z, (Z), (Z), FIRST, FORM)
+#define RUN_HALVES(NAME, FORM)                                                                     \
+    RUN_AS(NAME, uint16_t, uint16_t, float, half_of_bits, bits_of_half, given, FORM)
 
 #define RUN_BOTH(NAME, X, Z)                                                                       \
     RUN(sums_##NAME, X, Z, given, last + given)                                                    \
@@ -76,14 +81,9 @@ RUN(products_c16, double _Complex, double _Complex, given, times_c16(last, given
 
 #define RATE(T) AT(const T, second, i, j)
 
-#if HAS_HALVES
-RUN_BOTH(f2, half, half)
-RUN(recurrence_f2, half, half, given, given + (half)(RATE(half) * last))
-#else
-#define sums_f2 0
-#define products_f2 0
-#define recurrence_f2 0
-#endif
+RUN_HALVES(sums_f2, half_of(last + given))
+RUN_HALVES(products_f2, half_of(last * given))
+RUN_HALVES(recurrence_f2, half_of(given + half_of(half_of_bits(RATE(uint16_t)) * last)))
 RUN(recurrence_f4, float, float, given, given + RATE(float) * last)
 RUN(recurrence_f8, double, double, given, given + RATE(double) * last)
 RUN(recurrence_c8, float _Complex, float _Complex, given,
@@ -320,14 +320,15 @@ line_function *function_of_lines(int what, char kind, int64_t size)
     }
 }
 
-/* z_i = start + i step, as NumPy rounds it. */
-#define RANGE(T, W)                                                                                \
+/* z_i = start + i step, as NumPy rounds it; READ and WRITE convert elements. */
+#define RANGE_AS(T, W, READ, WRITE)                                                                \
     do {                                                                                           \
-        const W first = (W)*(const T *)start, by = (W)*(const T *)step;                            \
+        const W first = READ(*(const T *)start), by = READ(*(const T *)step);                      \
         for (int64_t i = 0; i < n; i++)                                                            \
-            ((T *)z)[i] = (T)(first + (W)i * by);                                                  \
+            ((T *)z)[i] = WRITE(first + (W)i * by);                                                \
         return 1;                                                                                  \
     } while (0)
+#define RANGE(T, W) RANGE_AS(T, W, (W), (T))
 
 int fill_range(char kind, int64_t size, int64_t n, const char *start, const char *step, char *z)
 {
@@ -340,10 +341,8 @@ int fill_range(char kind, int64_t size, int64_t n, const char *start, const char
             RANGE(uint32_t, uint32_t);
         RANGE(uint64_t, uint64_t);
     }
-#if HAS_HALVES
     if (kind == 'f' && size == 2)
-        RANGE(half, float);
-#endif
+        RANGE_AS(uint16_t, float, half_of_bits, BITS_OF_NEAREST_HALF);
     if (kind == 'f' && size == 4)
         RANGE(float, float);
     if (kind == 'f' && size == 8)

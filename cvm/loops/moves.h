@@ -3,12 +3,13 @@
 #ifndef SYMCOMP_MOVES_H
 #define SYMCOMP_MOVES_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #define INLINE static inline
 #include "../../symcomp/codegen/functions/bits.h"
-#include "../../symcomp/codegen/functions/bfloat16.h"
+#include "../../symcomp/codegen/functions/narrow.h"
 #include "../../symcomp/codegen/loops/scatter.h"
 #include "../../symcomp/codegen/loops/transpose_blocks.h"
 
@@ -29,12 +30,14 @@ typedef void move_function(int64_t n, char *to, int64_t to_step, const char *fro
                            int64_t from_step, const int64_t *table);
 
 #define SET(x, y) (x) = (y)
-#define ADD_BFLOAT(x, y) (x) = bits_of_bfloat(bfloat_of(bfloat_of_bits(x) + bfloat_of_bits(y)))
+#define ADD_HALVES(x, y) ADD_HALF(x, half_of_bits(y))
+#define ADD_BFLOATS(x, y) ADD_BFLOAT(x, bfloat_of_bits(y))
 
 /* The same for n elements that lie side by side in both arrays. */
 #define ALL_SET(T) memcpy(to, from, (size_t)(n * size))
 #define ALL_ADD(T) ALL_BY(T, ADD)
-#define ALL_ADD_BFLOAT(T) ALL_BY(T, ADD_BFLOAT)
+#define ALL_ADD_HALVES(T) ALL_BY(T, ADD_HALVES)
+#define ALL_ADD_BFLOATS(T) ALL_BY(T, ADD_BFLOATS)
 #define ALL_OR(T) ALL_BY(T, OR)
 #define ALL_BY(T, APPLY)                                                                           \
     T *restrict z = (T *)to;                                                                       \
@@ -47,7 +50,8 @@ typedef void move_function(int64_t n, char *to, int64_t to_step, const char *fro
 #define MOVED_FROM(T, i) (*(const T *)(from + (i) * from_step))
 #define AT_ADD(T) ADD_AT_PLACES(T, MOVED_TO, MOVED_FROM)
 #define AT_SET(T) AT_BY(T, SET)
-#define AT_ADD_BFLOAT(T) AT_BY(T, ADD_BFLOAT)
+#define AT_ADD_HALVES(T) AT_BY(T, ADD_HALVES)
+#define AT_ADD_BFLOATS(T) AT_BY(T, ADD_BFLOATS)
 #define AT_OR(T) AT_BY(T, OR)
 #define AT_BY(T, APPLY)                                                                            \
     for (int64_t i = 0; i < n; i++)                                                                \
@@ -82,12 +86,8 @@ MOVE(add_1, uint8_t, ADD)
 MOVE(add_2, uint16_t, ADD)
 MOVE(add_4, uint32_t, ADD)
 MOVE(add_8, uint64_t, ADD)
-#if HAS_HALVES
-MOVE(add_f2, half, ADD)
-#else
-#define add_f2 0
-#endif
-MOVE(add_bfloat, uint16_t, ADD_BFLOAT)
+MOVE(add_half, uint16_t, ADD_HALVES)
+MOVE(add_bfloat, uint16_t, ADD_BFLOATS)
 MOVE(add_f4, float, ADD)
 MOVE(add_f8, double, ADD)
 MOVE(add_c8, float _Complex, ADD)
@@ -141,7 +141,7 @@ static inline move_function *function_that_adds(char kind, int64_t size)
     case 'b': return add_bool;
     case 'i':
     case 'u': return size == 1 ? add_1 : size == 2 ? add_2 : size == 4 ? add_4 : add_8;
-    case 'f': return size == 2 ? add_f2 : size == 4 ? add_f4 : size == 8 ? add_f8 : 0;
+    case 'f': return size == 2 ? add_half : size == 4 ? add_f4 : size == 8 ? add_f8 : 0;
     case 'B': return add_bfloat;
     case 'c': return size == 8 ? add_c8 : size == 16 ? add_c16 : 0;
     default: return 0;

@@ -15,8 +15,8 @@ from itertools import product
 from math import gcd, prod
 
 from symcomp.codegen.cuda.text import CudaKernel, named
-from symcomp.codegen.functions.c_scalars import STORED
 from symcomp.core.record import record
+from symcomp.gpu.kernels.along_axis import memory_type
 from symcomp.gpu.kernels.products import DEPTH, GAP, SQUARE, THREADS, TILE, WORK
 from symcomp.gpu.planner import Operand, Planner, blocks_for
 from symcomp.ops.windows.geometry import Geometry
@@ -226,7 +226,7 @@ def convolution_kernel(
     wide : bool
         Whether integers have 64 bits.
     """
-    t, s = WORK[dtype], STORED[dtype]
+    t, s = WORK[dtype], memory_type(dtype)
     integer, far = ("int64_t", "(-(1LL << 61))") if wide else ("int32_t", "(-(1 << 30))")
     into = t if is_part else s
     within = _within(ndim, f"u{integer}")
@@ -287,7 +287,7 @@ extern "C" __global__ void {bounds} NAME({numbers}, const addresses<3> data)
 @cache
 def total_kernel(dtype: str) -> CudaKernel:
     """Return the kernel that adds up the chunks of sums, in their order."""
-    t, s = WORK[dtype], STORED[dtype]
+    t, s = WORK[dtype], memory_type(dtype)
     lines = [
         'extern "C" __global__ void NAME(const int64_t n, const int64_t chunks,',
         "    const addresses<2> data)",

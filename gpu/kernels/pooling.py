@@ -12,16 +12,13 @@ import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, named
 from symcomp.codegen.functions.c_scalars import C_TYPES
+from symcomp.gpu.kernels.along_axis import memory_type
 from symcomp.gpu.layouts import collapse
 from symcomp.gpu.planner import Operand, Planner, blocks_for, needs_wide
 from symcomp.ops.windows.pooling import MaxPool, SumPool
 
 THREADS = 256
 _SPATIAL = ("count", "length", "window", "stride", "pad")
-
-
-def _stored(dtype: str) -> str:
-    return "_Float16" if dtype == "float16" else C_TYPES[dtype]
 
 
 def _kernel(
@@ -70,7 +67,7 @@ def _at(array: int, dtype: str, lead: int, indices: Sequence[str]) -> str:
     """Return an element of an array, at ``l0`` .. and the spatial indices."""
     places = [f"l{x} * step{x}[{array}]" for x in range(lead)]
     places += [f"({one}) * step{lead + a}[{array}]" for a, one in enumerate(indices)]
-    return f"*(const {_stored(dtype)} *)(data[{array}] + {' + '.join(places)})"
+    return f"*(const {memory_type(dtype)} *)(data[{array}] + {' + '.join(places)})"
 
 
 def _elements_lines(ndim: int, body: Sequence[str]) -> list[str]:
@@ -140,7 +137,7 @@ def max_kernel(
                 "}",
             ],
         ),
-        f"(({_stored(dtype)} *)data[1])[i] = ({_stored(dtype)})largest;",
+        f"(({memory_type(dtype)} *)data[1])[i] = ({memory_type(dtype)})largest;",
         *(["((int64_t *)data[2])[i] = where;"] if positions else []),
     ]
     return _kernel(lead, ndim, 2 + positions, "count", body, wide)
@@ -156,7 +153,7 @@ def sum_kernel(dtype: str, lead: int, ndim: int, wide: bool) -> CudaKernel:
         *_elements_lines(
             ndim, [f"total = ({t})(total + ({t}){_at(0, dtype, lead, indices)});"]
         ),
-        f"(({_stored(dtype)} *)data[2])[i] = ({_stored(dtype)})(total * {factor});",
+        f"(({memory_type(dtype)} *)data[2])[i] = ({memory_type(dtype)})(total * {factor});",
     ]
     return _kernel(lead, ndim, 3, "count", body, wide)
 
@@ -177,7 +174,7 @@ def spread_kernel(dtype: str, lead: int, ndim: int, wide: bool) -> CudaKernel:
         *_windows_lines(
             ndim, [f"total = ({t})(total + ({t}){_at(0, dtype, lead, indices)} * {factor});"]
         ),
-        f"(({_stored(dtype)} *)data[2])[i] = ({_stored(dtype)})total;",
+        f"(({memory_type(dtype)} *)data[2])[i] = ({memory_type(dtype)})total;",
     ]
     return _kernel(lead, ndim, 3, "length", body, wide)
 
@@ -198,7 +195,7 @@ def unpool_kernel(dtype: str, lead: int, ndim: int, wide: bool) -> CudaKernel:
                 f"    total = ({t})(total + ({t}){_at(0, dtype, lead, indices)});",
             ],
         ),
-        f"(({_stored(dtype)} *)data[2])[i] = ({_stored(dtype)})total;",
+        f"(({memory_type(dtype)} *)data[2])[i] = ({memory_type(dtype)})total;",
     ]
     return _kernel(lead, ndim, 3, "length", body, wide)
 

@@ -14,6 +14,7 @@ import numpy as np
 from symcomp.codegen.cuda.text import CudaKernel, named
 from symcomp.codegen.functions.c_scalars import ENCODED, STORED, read_element
 from symcomp.core.record import record
+from symcomp.gpu.kernels.along_axis import memory_type
 from symcomp.gpu.planner import Operand, Planner
 
 # Results of a block and of a thread along each axis; elements along the axis that is summed.
@@ -64,7 +65,7 @@ def product_kernel(dtype: str, given: str, has_alpha: bool, has_c: bool) -> Cuda
         Whether a scaled array is added; it is not read where its factor is 0.
     """
     of_complex = WORK_OF_COMPLEX.get(dtype)
-    t, s = (of_complex, of_complex) if of_complex else (WORK[dtype], STORED[dtype])
+    t, s = (of_complex, of_complex) if of_complex else (WORK[dtype], memory_type(dtype))
     r = of_complex or STORED[given]
     read = lambda x: read_element(x, given) if given in ENCODED else f"({t}){x}"  # noqa: E731
     x, y = f"left[d][y + {GAP} * i]", f"right[d][x + {GAP} * j]"

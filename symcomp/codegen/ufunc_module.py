@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
-from symcomp.codegen.functions.c_scalars import C_TYPES, STORED, converted, scalar_text
+from symcomp.codegen.functions.c_scalars import C_TYPES, converted, scalar_text
 from symcomp.codegen.printers.c_file import FUNCTIONS
 from symcomp.codegen.printers.c_headers import Headers, header
 from symcomp.ops.compiled_ufuncs import COMPILED
@@ -16,7 +16,8 @@ from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.nnet import functions as _nnet  # noqa: F401 - its rows
 
 MODULE = "symcomp.ops._compiled_ufuncs"
-FLOATS = ("float16", "float32", "float64")
+# The dtypes, and the types of their elements, which C converts.
+FLOATS = {"float16": "_Float16", "float32": "float", "float64": "double"}
 # The arguments of functions of the wider type whose rows have parameters, which come first.
 WITH_PARAMETERS = {
     "product_remainder": (
@@ -62,7 +63,7 @@ def arguments_of(name: str) -> int:
 
 def _loop(name: str, dtype: str) -> str:
     count = arguments_of(name)
-    kind = f"{STORED[dtype]}, {C_TYPES[dtype]}"
+    kind = f"{FLOATS[dtype]}, {C_TYPES[dtype]}"
     return f"LOOP_OF_{count}({name}_{dtype}, {kind}, {_value(name, dtype)})"
 
 

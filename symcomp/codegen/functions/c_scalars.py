@@ -27,7 +27,7 @@ C_TYPES = {
     **{f"{sign}int{n}": f"{sign}int{n}_t" for sign in ("", "u") for n in (8, 16, 32, 64)},
     "complex64": "float _Complex", "complex128": "double _Complex",
 }  # fmt: skip
-STORED = {**C_TYPES, "float16": "_Float16", "bfloat16": "uint16_t"}
+STORED = {**C_TYPES, "float16": "uint16_t", "bfloat16": "uint16_t"}
 # The function that rounds a float to a narrower dtype.
 ROUNDED = {"float16": "half_of", "bfloat16": "bfloat_of"}
 
@@ -40,7 +40,10 @@ class Encoding(NamedTuple):
 
 
 # Where C does not convert elements itself.
-ENCODED = {"bfloat16": Encoding("bfloat_of_bits", "bits_of_bfloat")}
+ENCODED = {
+    "float16": Encoding("half_of_bits", "bits_of_half"),
+    "bfloat16": Encoding("bfloat_of_bits", "bits_of_bfloat"),
+}
 # The rows that have C for numbers of a storage dtype; sums are those of elements of indexed arrays.
 _OF_STORAGE = (*MOVING, "add")
 # A call of a function; rounding to 16 bits takes few instructions.

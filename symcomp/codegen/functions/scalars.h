@@ -1,4 +1,4 @@
-/* Integer arithmetic with the signs and limits of Python and NumPy; float16 held as float. */
+/* Integer arithmetic with the signs and limits of Python and NumPy. */
 #ifndef INLINE /* defined for cards, by cuda/prelude.h, with what else differs there */
 /* A call in a loop prevents vectorization. Early code has no vectors, and compiles sooner with calls. */
 #ifdef EARLY_CODE
@@ -67,14 +67,4 @@ INLINE int64_t clip_i(int64_t x, int64_t low, int64_t high)
 INLINE uint64_t clip_u(uint64_t x, uint64_t low, uint64_t high)
 {
     return x < low ? low : x > high ? high : x;
-}
-
-INLINE float half_of(float x)
-{
-    return (float)(_Float16)x;
-}
-
-INLINE float half_of_double(double x)
-{
-    return (float)(_Float16)x;
 }

@@ -2,14 +2,6 @@
 #ifndef SYMCOMP_SCATTER_H
 #define SYMCOMP_SCATTER_H
 
-/* Numbers of float16, which are computed in float and rounded. */
-#ifdef __FLT16_MAX__
-#define HAS_HALVES 1
-typedef _Float16 half;
-#else
-#define HAS_HALVES 0
-#endif
-
 #define ADD(x, y) (x) += (y)
 #define OR(x, y) (x) = ((x) != 0) | ((y) != 0)
 
@@ -61,19 +53,25 @@ SCATTER(uint8, uint8_t, uint8_t)
 SCATTER(uint16, uint16_t, uint16_t)
 SCATTER(uint32, uint32_t, uint32_t)
 SCATTER(uint64, uint64_t, uint64_t)
-#if HAS_HALVES
-SCATTER(float16, half, float)
-#endif
 SCATTER(float32, float, float)
 SCATTER(float64, double, double)
 SCATTER(complex64, float _Complex, float _Complex)
 SCATTER(complex128, double _Complex, double _Complex)
 
-static inline void scatter_bfloat16(int64_t n, uint16_t *to, const float *from, const int64_t *table)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[table[i]] = bits_of_bfloat(bfloat_of(bfloat_of_bits(to[table[i]]) + from[i]));
-}
+/* Numbers of 16 bits are added as float, and each total is rounded. */
+#define BITS_OF_NEAREST_HALF(x) bits_of_half(half_of(x))
+#define ADD_HALF(x, y) (x) = BITS_OF_NEAREST_HALF(half_of_bits(x) + (y))
+#define ADD_BFLOAT(x, y) (x) = bits_of_bfloat(bfloat_of(bfloat_of_bits(x) + (y)))
+#define SCATTER_NARROW(DTYPE, APPLY)                                                               \
+    static inline void scatter_##DTYPE(int64_t n, uint16_t *to, const float *from,                 \
+                                       const int64_t *table)                                       \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            APPLY(to[table[i]], from[i]);                                                          \
+    }
+
+SCATTER_NARROW(float16, ADD_HALF)
+SCATTER_NARROW(bfloat16, ADD_BFLOAT)
 
 static inline void scatter_bool(int64_t n, uint8_t *to, const uint8_t *from, const int64_t *table)
 {

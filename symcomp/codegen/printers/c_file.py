@@ -25,7 +25,7 @@ _OF_GAMMA = ("d", "e", "g", "p", "w")
 FUNCTIONS = (
     Header("functions/scalars.h", always=True),
     Header("functions/bits.h"),
-    Header("functions/bfloat16.h", asked_by=("bfloat", "bits", "scatter")),
+    Header("functions/narrow.h", asked_by=("half", "bfloat", "bits", "scatter")),
     Header("functions/philox.h", asked_by=("philox",)),
     *(Header("functions/rounding_errors.h", kind) for kind in _KINDS),
     Header("functions/elementary.h"),
