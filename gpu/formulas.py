@@ -46,6 +46,7 @@ from symcomp.gpu.planner import (
 from symcomp.gpu.reductions import ReductionPlan
 from symcomp.ops.elementwise.elemwise import HOW_TO_STRETCH, ROWS, ScalarOp
 from symcomp.ops.formulas.formula import Formula, Result, Step
+from symcomp.ops.reductions.stable_reduce import LogProd
 
 MOST_AXES = 10
 
@@ -87,6 +88,8 @@ def _has_kernel(formula: Formula) -> bool:
     if any(d not in C_TYPES or d in COMPLEX for d in formula.dtypes):
         return False
     for step in formula.steps:
+        if isinstance(step.function, LogProd):
+            return False
         if isinstance(step.function, ScalarOp):
             dtypes = tuple(formula.dtypes[a] for a in step.arguments)
             text = scalar_text(step.function, dtypes, step.dtype)

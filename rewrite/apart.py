@@ -15,7 +15,6 @@ from symcomp.ops.formulas.formula import (
     AXIS_REDUCTIONS,
     folded_axes,
     joint_pattern,
-    stands_alone,
 )
 from symcomp.ops.formulas.fused import Fused
 from symcomp.ops.reductions.reduce import Reduce
@@ -91,8 +90,6 @@ def why_alone(node: Apply) -> str:
     op = node.op
     if isinstance(op, Fused) or loop_of(node) is not None:
         return ""
-    if isinstance(op, AXIS_FUNCTIONS + AXIS_REDUCTIONS) and stands_alone(op):
-        return f"{op} has loops of its own: it splits numbers into parts"
     if not isinstance(op, Elemwise):
         return f"{op} reduces no axis"
     dtypes = tuple(x.type.dtype for x in (*node.inputs, *node.outputs))

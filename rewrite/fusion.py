@@ -31,7 +31,6 @@ from symcomp.ops.formulas.formula import (
     joint_pattern,
     line_axes,
     restoring,
-    stands_alone,
 )
 from symcomp.ops.formulas.fused import Fused
 from symcomp.ops.nnet.unit_vector import (
@@ -280,8 +279,6 @@ def loop_of(node: Apply) -> Pattern | None:
     if is_widened(node):
         return None
     if isinstance(node.op, (Reduce, *AXIS_FUNCTIONS, *AXIS_REDUCTIONS)) and line_axes(node.op):
-        if stands_alone(node.op):
-            return None
         return _pattern(node.inputs[0].type.shape)
     if isinstance(node.op, DimShuffle):
         if _lines(node):

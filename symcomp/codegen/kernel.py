@@ -11,12 +11,11 @@ import itertools
 from collections.abc import Sequence
 
 from symcomp.codegen.cpu.schedule import schedule
-from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, NestPart, Nests
+from symcomp.codegen.loopir.kernel import Kept, Loops, NestPart, Nests
 from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
 from symcomp.codegen.loops.formula_parts import FormulaPart, parts_of, reduced_in_steps
-from symcomp.codegen.loops.log_reduction import log_reduction
 from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, overwrites
-from symcomp.codegen.printers.c_printer import Kernel, print_log_reduction, print_loops, print_nests
+from symcomp.codegen.printers.c_printer import Kernel, print_loops, print_nests
 from symcomp.core.record import record, replace
 from symcomp.ops.formulas.formula import Formula, Literal, joint_pattern
 
@@ -70,14 +69,14 @@ class Scheduled:
 
     Attributes
     ----------
-    kernel : Loops, Nests or LogReduction
+    kernel : Loops or Nests
     literals : tuple of Literal
         The numbers that it takes after the outputs.
     apart : frozenset of (int, int)
         As of ``WholeKernel``.
     """
 
-    kernel: Loops | Nests | LogReduction
+    kernel: Loops | Nests
     literals: tuple[Literal, ...] = ()
     apart: frozenset[tuple[int, int]] = frozenset()
 
@@ -88,9 +87,6 @@ def scheduled(formula: Formula, patterns: Sequence[Pattern]) -> Scheduled | None
         return None
     patterns = formula.patterns(patterns)[: len(patterns)]
     formula = _with_wide_positions(formula)
-    own = log_reduction(formula, patterns)
-    if own is not None:
-        return Scheduled(own)
     form = plain(formula, patterns)
     if form is None:
         return None
@@ -137,8 +133,6 @@ def _apart_from_tables(formula: Formula) -> frozenset[tuple[int, int]]:
 def print_kernel(made: Scheduled) -> Kernel:
     """Print a kernel in C."""
     kernel = made.kernel
-    if isinstance(kernel, LogReduction):
-        return print_log_reduction(kernel)
     if isinstance(kernel, Loops):
         return print_loops(kernel, made.literals)
     return print_nests(kernel, made.literals)

@@ -15,7 +15,7 @@ from symcomp.ops.formulas.formula import Formula, Result, Step
 ALL = Headers(c_file.FUNCTIONS)
 SOME = (
     "g_betaln", "g_gammainc_der", "e_logaddexp", "series_remainder", "product_remainder", "c_div",
-    "c_powf", "scatter_float16", "log_lines", "nest_reduction", "merge_sums", "read_positions",
+    "c_powf", "scatter_float16", "p_cut_exp", "nest_reduction", "merge_sums", "read_positions",
     "philox",
 )  # fmt: skip
 TEXT = """/* The first header. */

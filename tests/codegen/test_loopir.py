@@ -229,3 +229,23 @@ def test_kernels_of_several_nests(whole, name):
         inputs[1][1] = columns
         assert attempt(function, formula, inputs)[0] == 1
         assert run(kernel, [*inputs, np.empty_like(inputs[0]), *numbers]) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (60, 3), (3, 300)])
+def test_chosen_results_alone_get_another_pass(shape):
+    """Sums of exponentials are added up again where the logarithm cancels."""
+    step = Step(LogSumExp((1,)), (0,), "float64")
+    formula = Formula(("float64",), (), (step,), (Result(1, (1,)),))
+    made = scheduled(formula, [(False, False)])
+    assert [stage.ready for stage in made.kernel.sweep.stages] == [False, False, True]
+    verify(made.kernel)
+    (function,) = addresses([print_kernel(made)])
+    numbers = [np.array(one.array) for one in made.literals]
+    x = np.random.default_rng(4).normal(size=shape)
+    x -= (np.arange(shape[0]) % 7 < 2)[:, None] * np.log(np.exp(x).sum(axis=1, keepdims=True))
+    for given in (x, np.asfortranarray(x)):
+        _, (found,) = attempt(function, formula_with(formula, made.literals), [given])
+        other = np.empty((shape[0], 1))
+        assert run(made.kernel, [given, other, *numbers]) == 0
+        np.testing.assert_allclose(found, other[:, 0], 1e-13, 1e-18)
+        np.testing.assert_allclose(found, LogSumExp((1,)).perform(x), 1e-15, 1e-18)

@@ -188,3 +188,11 @@ def test_slope_of_the_norm_at_0():
 def test_only_floats(op):
     with pytest.raises(DTypeError, match="must be a float tensor, got n"):
         op((0,))(T.lvector("n"))
+
+
+def test_log_of_a_product_is_part_of_a_loop():
+    x = T.dmatrix("x")
+    f = symcomp.function([x], T.log(T.prod(1 + x * x, axis=1)))
+    assert [type(node.op).__name__ for node in f.maker.fgraph.toposort()] == ["Fused"]
+    v = np.random.default_rng(2).normal(size=(40, 70))
+    np.testing.assert_allclose(f(v), np.log1p(v * v).sum(axis=1), 1e-14)

@@ -48,7 +48,6 @@ def many_arrays() -> tuple[list[Any], Any]:
         (T.sin(M).sum() * 2, "the one passes over 2 axes, the other over 0: (n, n) and ()"),
         (T.sin(X) + T.cos(T.sort(T.sin(X))), "Sort{axis=0}, which is no loop over elements"),
         (I**I + 1, "pow has no C for int64, int64 -> int64"),
-        (T.log(T.prod(T.exp(M) + 1, axis=1)), "has loops of its own"),
         (long_chain(), "a loop has at most 128 steps and 24 arrays"),
         (ifelse(T.lt(X[0], 0), T.sin(X), T.cos(X)) * 2, "between them is ifelse"),
     ],

@@ -42,7 +42,6 @@ from symcomp.codegen.loopir.ir import (
     Store,
 )
 from symcomp.codegen.loops.nests import Nest, work_dtype
-from symcomp.ops.reductions.reduce import Reduce
 
 # Accumulators for parts of one result, side by side: they fill PARTS_BYTES bytes, which stay in
 # registers, but number at least FEWEST and at most MOST elements.
@@ -67,16 +66,21 @@ class Fold:
         The value that it reduces.
     work : str
         The dtype that it computes in.
+    one_by_one : bool
+        Whether elements are joined to a lane one by one.
     arrays : tuple of int
         The arrays of totals, of their errors or NaN, and of results.
     """
 
+    one_by_one = False
+
     def __init__(self, nest: Nest, number: int) -> None:
         formula = nest.formula
         step = formula.steps[number - formula.first_step]
-        assert isinstance(step.function, Reduce)
+        reduction = getattr(step.function, "reduction", None)
         self.number, self.argument = number, step.arguments[0]
-        self.name, self.work = step.function.reduction.name, work_dtype(formula, number)
+        self.name = "" if reduction is None else reduction.name
+        self.work = work_dtype(formula, number)
         self._given, self._dtype = formula.dtypes[self.argument], step.dtype
         self.arrays = (*nest.totals[number], nest.values[number])
 

@@ -66,9 +66,10 @@ class PassPlan:
     def __init__(self, plan: BodyPlan, folds: Sequence[Fold]) -> None:
         self.plan, self.folds = plan, tuple(folds)
         self.ways = 0
-        if plan.light:
+        one_by_one = any(fold.one_by_one for fold in folds)
+        if plan.light and not one_by_one:
             self.ways = 1 if plan.stores or plan.lines > FEW_LINES else WAYS
-        self._in_parts = any(fold.has_error for fold in self.folds)
+        self._in_parts = one_by_one or any(fold.has_error for fold in self.folds)
 
     def functions(self) -> list[KernelFunction]:
         """Return the functions that add up parts of rows, and whole results."""
@@ -98,7 +99,7 @@ class PassPlan:
         """
         plan, folds = self.plan, self.folds
         alone = len(folds) == 1 or all(fold.adds for fold in folds)
-        if not plan.light or plan.stores or not alone:
+        if not self.ways or plan.stores or not alone:
             return 0, [1]
         compared = any(fold.is_extreme for fold in folds)
         arrays = max(1, len(plan.read_in_order))

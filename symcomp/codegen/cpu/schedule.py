@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from symcomp.codegen.cpu.bodies import BodyPlan, function_of_body
 from symcomp.codegen.cpu.folds import Fold, functions_of_totals, parts_of_one
 from symcomp.codegen.cpu.passes import PassPlan
+from symcomp.codegen.cpu.products import ProductFold
 from symcomp.codegen.functions.c_scalars import C_TYPES, scalar_text
 from symcomp.codegen.loopir.ir import KernelFunction
 from symcomp.codegen.loopir.kernel import Loops, RowFunction, Stage, Sweep
@@ -15,6 +16,7 @@ from symcomp.core.record import replace
 from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import GATHER
 from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.stable_reduce import LogProd
 
 # The number of an array of truth values has 8 bits.
 MOST_CHOSEN = 256
@@ -50,6 +52,11 @@ def _can_be_written(nest: Nest) -> bool:
     return True
 
 
+def _fold_of(nest: Nest, value: int) -> Fold:
+    function = nest.formula.steps[value - nest.formula.first_step].function
+    return (ProductFold if isinstance(function, LogProd) else Fold)(nest, value)
+
+
 class _Reduction:
     """The functions and stages of a nest that reduces."""
 
@@ -59,7 +66,7 @@ class _Reduction:
         if self.ready:
             bodies[-3] = replace(bodies[-3], stores=(*bodies[-3].stores, *self.ready))
         self.plans = plans = _plans(nest, bodies)
-        folds = {value: Fold(nest, value) for value in nest.totals}
+        folds = {value: _fold_of(nest, value) for value in nest.totals}
         self.passes = {
             plan.number: PassPlan(plan, [folds[v] for v in plan.body.folds])
             for plan in plans

@@ -199,9 +199,9 @@ class Primitive:
     name : str
         ``rounding``: of t + x = s, what s lacks, 0 where s is not finite; ``rest``: the same, but
         NaN there; ``finite``: x, or 0 where it is not finite; ``mark``: NaN if x or y is, else m;
-        ``or_mark``: m if it is NaN, else t.
+        ``or_mark``: m if it is NaN, else t; ``scaled``: x 2^-k, for an integer k of float64.
     arguments : tuple of Value
-        (t, x, s), (t, x, s), (x,), (x, y, m) or (m, t).
+        (t, x, s), (t, x, s), (x,), (x, y, m), (m, t) or (x, k).
     dtype : str
     """
 

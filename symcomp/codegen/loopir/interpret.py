@@ -374,6 +374,7 @@ _PRIMITIVES: Mapping[str, Callable[..., Any]] = {
     "finite": _finite,
     "mark": _mark,
     "or_mark": lambda mark, total: np.where(np.isnan(mark), mark, total),
+    "scaled": lambda x, k: np.ldexp(x, -k.astype(np.int64)),
 }
 _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "+": lambda x, y: x + y,

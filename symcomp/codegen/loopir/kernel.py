@@ -224,19 +224,3 @@ class Nests:
     kept: tuple[Kept, ...]
     parts: tuple[NestPart, ...]
     dtypes: tuple[str, ...]
-
-
-@record
-class LogReduction:
-    """A kernel of a logarithm of products, with loops of its own: ``log_reduction.h``.
-
-    Attributes
-    ----------
-    size : int
-        The bytes of an element.
-    reduced : tuple of bool
-        For each axis, whether lines lie along it.
-    """
-
-    size: int
-    reduced: tuple[bool, ...]

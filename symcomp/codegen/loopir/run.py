@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from symcomp.codegen.loopir.interpret import Applied, Space, apply_with_numpy
-from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
+from symcomp.codegen.loopir.kernel import Kept, Loops, Nests
 from symcomp.codegen.loopir.sweeps import run_loops
 from symcomp.ops.indexing.gather_labels import nowhere
-from symcomp.ops.reductions.stable_reduce import LogProd
-
-AnyKernel: TypeAlias = "Loops | Nests | LogReduction"
 
 
-def run(kernel: AnyKernel, arrays: Sequence[np.ndarray], apply: Applied = apply_with_numpy) -> int:
+def run(
+    kernel: Loops | Nests, arrays: Sequence[np.ndarray], apply: Applied = apply_with_numpy
+) -> int:
     """Run a kernel; return 0, or the error number that its C would return.
 
     Parameters
     ----------
-    kernel : Loops, Nests or LogReduction
+    kernel : Loops or Nests
     arrays : sequence of array
         Inputs and outputs, all of the kernel's rank: with length 1 along axes where they are one
         number; then an array without axes for each literal.
     apply : callable
         Computes scalar functions.
     """
-    if not isinstance(kernel, LogReduction):
-        return run_in(Space(apply), kernel, arrays)
-    axes = tuple(axis for axis, reduced in enumerate(kernel.reduced) if reduced)
-    *inputs, output = arrays
-    with np.errstate(all="ignore"):
-        output[...] = np.asarray(LogProd(axes).perform(*inputs)).reshape(output.shape)
-    return 0
+    return run_in(Space(apply), kernel, arrays)
 
 
 def run_in(space: Space, kernel: Loops | Nests, arrays: Sequence[Any]) -> int:

@@ -40,7 +40,7 @@ from symcomp.codegen.loopir.ir import (
     Statement,
     Store,
 )
-from symcomp.codegen.loopir.kernel import LogReduction, Loops, Nests
+from symcomp.codegen.loopir.kernel import Loops, Nests
 from symcomp.codegen.loopir.run import run_in
 from symcomp.core.dtype import NARROW
 from symcomp.core.record import record
@@ -271,10 +271,8 @@ class StraightCode(Space):
 
     # -- calls
 
-    def run(self, kernel: Loops | Nests | LogReduction, arrays: Sequence[Elements]) -> None:
+    def run(self, kernel: Loops | Nests, arrays: Sequence[Elements]) -> None:
         """Run a kernel on inputs, outputs and literals."""
-        if isinstance(kernel, LogReduction):
-            raise NotStraightError
         if isinstance(kernel, Nests) and any(one.axis is not None for one in kernel.kept):
             raise NotStraightError
         if run_in(self, kernel, arrays):

@@ -513,7 +513,7 @@ class _Checker:
             self.fail(f"{dtypes[1]} is joined to totals of {dtypes[0]}")
 
     def primitive(self, value: Primitive) -> None:
-        count = {"finite": 1, "or_mark": 2}.get(value.name, 3)
+        count = {"finite": 1, "or_mark": 2, "scaled": 2}.get(value.name, 3)
         dtypes = {self.value(a) for a in value.arguments}
         if dtypes != {value.dtype} or len(value.arguments) != count:
             self.fail(f"{value.name} does not fit its arguments")

@@ -25,7 +25,6 @@ from symcomp.ops.formulas.formula import (
     Step,
     joint_pattern,
     line_axes,
-    stands_alone,
     whole_arguments,
 )
 from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
@@ -49,7 +48,7 @@ from symcomp.ops.nnet.unit_vector import (
 )
 from symcomp.ops.nnet.weighted_mean import WeightedDeviation, WeightedMean
 from symcomp.ops.reductions.reduce import Reduce
-from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
+from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
 
 Pattern = tuple[bool, ...]
 # Wider dtypes to compute in: where large parts cancel, and so that squares neither overflow nor
@@ -60,7 +59,7 @@ _WIDER: dict[Any, dict[str, str]] = {
 }
 _WIDER |= {
     op: {"float16": "float64", "float32": "float64"}
-    for op in (*LOGARITHMS, WeightedDeviation, UnitPowerSum, Centered)
+    for op in (*LOGARITHMS, LogProd, WeightedDeviation, UnitPowerSum, Centered)
 }
 
 
@@ -125,12 +124,9 @@ def _whole(step: Step, patterns: Sequence[Pattern], joint: Pattern) -> bool:
 
 
 def _has_form(formula: Formula, step: Step) -> bool:
-    """Tell whether the function can be written: indices are inputs, and a wider type exists where
-    logarithms need it.
-    """
-    if isinstance(step.function, GatherLabels | ScatterLabels):
-        return step.arguments[1] < len(formula.inputs)
-    return not stands_alone(step.function)
+    """Tell whether the function can be written: indices are inputs."""
+    by_index = isinstance(step.function, GatherLabels | ScatterLabels)
+    return not by_index or step.arguments[1] < len(formula.inputs)
 
 
 class _Writer(FormulaWriter):
@@ -402,6 +398,7 @@ _FORMS: dict[type, Callable[..., Value]] = {
     Divergence: _Writer.divergence,
     ScatterLabels: _Writer.scatter_labels,
     LogSumExp: log_forms.log_sum_exp,
+    LogProd: log_forms.log_prod,
     LogMeanExp: log_forms.log_mean_exp,
     WeightedLogSumExp: log_forms.weighted_log_sum_exp,
     Norm: norm_forms.norm,

@@ -1,5 +1,5 @@
 """Logarithms of sums of exponentials as scalar functions and reductions, and the exponentials that
-other functions of slices use, too: relative to the largest element.
+other functions of slices use, too: relative to the largest element. Logarithms of products.
 
 Where large parts of a result of doubles cancel, a further pass adds up exponentials with what their
 rounding takes away. It is left out for results side by side that do not need it.
@@ -13,7 +13,7 @@ from symcomp.codegen.loops.formula_writer import FormulaWriter, Value
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Literal
 from symcomp.ops.nnet.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
-from symcomp.ops.reductions.stable_reduce import LARGEST_BOUND
+from symcomp.ops.reductions.stable_reduce import LARGEST_BOUND, LogProd
 
 # Digits of terms up to 1 are cut off where this has its last one; as many are added up exactly.
 MOST_TERMS = 2.0**28
@@ -100,6 +100,11 @@ def weighted_log_sum_exp(
         return write("add", top, log)
     counted, _ = _counted(write, x, w, axes)
     return _better(write, _Logarithm(axes, counted, w, top, write.number(1, x), log), UNIT)
+
+
+def log_prod(write: FormulaWriter, function: LogProd, x: Value) -> Value:
+    """Return the step itself, which passes join to totals."""
+    return write.apply(function, x.dtype, x)
 
 
 def _is_narrow(x: Value) -> bool:

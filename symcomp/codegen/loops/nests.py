@@ -14,8 +14,11 @@ from symcomp.core.record import record
 from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import Formula
 from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.stable_reduce import LogProd
 
 Pattern = tuple[bool, ...]
+# The functions whose values a pass joins to totals.
+FOLDED = (Reduce, LogProd)
 
 
 @record
@@ -59,8 +62,9 @@ class Nest:
     bodies : tuple of Body
         Without reductions, ways to compute the same: the first whose numbers are the same along
         the innermost axis is taken. With reductions, a pass and what follows it, for each stage.
-    totals : dict of int to (int, int)
-        For each reduction, the arrays of its totals and of their rounding errors.
+    totals : dict of int to tuple of int
+        For each reduction, the arrays of its totals and of their rounding errors, and of a product
+        that of its exponent.
     values : dict of int to int
         The arrays of values of which there is one for each result.
     """
@@ -69,7 +73,7 @@ class Nest:
     rank: int
     stretched: tuple[Pattern, ...]
     bodies: tuple[Body, ...]
-    totals: dict[int, tuple[int, int]]
+    totals: dict[int, tuple[int, ...]]
     values: dict[int, int]
 
     @property
@@ -94,8 +98,8 @@ class Nest:
         formula = self.formula
         outputs = [formula.dtypes[r.value] for r in formula.results]
         temporary: dict[int, str] = {}
-        for value, (total, error) in self.totals.items():
-            temporary[total] = temporary[error] = work_dtype(formula, value)
+        for value, totals in self.totals.items():
+            temporary |= dict.fromkeys(totals, work_dtype(formula, value))
         for value, array in self.values.items():
             temporary[array] = formula.dtypes[value]
         return (
@@ -109,6 +113,8 @@ class Nest:
 def work_dtype(formula: Formula, value: int) -> str:
     """Return the dtype of a reduction's accumulator: float32 for float16."""
     step = formula.steps[value - formula.first_step]
+    if isinstance(step.function, LogProd):
+        return "float64"
     assert isinstance(step.function, Reduce)
     given = formula.dtypes[step.arguments[0]]
     if step.function.reduction.logical:
@@ -121,7 +127,7 @@ def is_nest(formula: Formula) -> bool:
     """Tell whether all steps are scalar functions, gathers, scatters, or reductions over the same
     axes.
     """
-    reductions = [step.function for step in formula.steps if isinstance(step.function, Reduce)]
+    reductions = [step.function for step in formula.steps if isinstance(step.function, FOLDED)]
     scalars = [step for step in formula.steps if isinstance(step.function, ScalarOp)]
     one = len({reduction.axes for reduction in reductions}) <= 1
     return one and len(reductions) + len(scalars) + len(formula.tables) == len(formula.steps)
@@ -129,7 +135,7 @@ def is_nest(formula: Formula) -> bool:
 
 def reduced_axes(formula: Formula) -> tuple[int, ...] | None:
     """Return the axes of the reductions; None if there are none."""
-    found = (step.function.axes for step in formula.steps if isinstance(step.function, Reduce))
+    found = (step.function.axes for step in formula.steps if isinstance(step.function, FOLDED))
     return next(found, None)
 
 
@@ -146,7 +152,7 @@ def nest_of(formula: Formula, patterns: Sequence[Pattern]) -> Nest | None:
     joint = tuple(all(axis) for axis in zip(*patterns, strict=True))
     axes = reduced_axes(formula) or ()
     for step in formula.steps:
-        if isinstance(step.function, Reduce):
+        if isinstance(step.function, FOLDED):
             pattern = every[step.arguments[0]]
             if any(pattern[a] and not joint[a] for a in axes):
                 return None
@@ -243,7 +249,7 @@ class _Stages:
         self.formula, self.patterns, self.stretched = formula, patterns, stretched
         self.stage = self._stages()
         self.leaves = _arrays_of_leaves(formula)
-        self.totals: dict[int, tuple[int, int]] = {}
+        self.totals: dict[int, tuple[int, ...]] = {}
         self.values: dict[int, int] = {}
         # Result arrays with one element for each input element: later passes read them.
         self.written: dict[int, int] = {}
@@ -256,7 +262,7 @@ class _Stages:
         """Return, for each value, the number of reductions on the longest path to it."""
         stage = [0] * self.formula.first_step
         for step in self.formula.steps:
-            folds = isinstance(step.function, Reduce)
+            folds = isinstance(step.function, FOLDED)
             stage.append(max(stage[a] for a in step.arguments) + folds)
         return stage
 
@@ -269,10 +275,11 @@ class _Stages:
         reductions = [
             v
             for v, step in enumerate(formula.steps, formula.first_step)
-            if isinstance(step.function, Reduce)
+            if isinstance(step.function, FOLDED)
         ]
         for value in reductions:
-            self.totals[value] = (self._array(), self._array())
+            product = isinstance(formula.steps[value - formula.first_step].function, LogProd)
+            self.totals[value] = tuple(self._array() for _ in range(3 if product else 2))
         self._keep_singles(reductions)
         first = len(formula.inputs)
         stores = [(formula.stored(result), first + i) for i, result in enumerate(formula.results)]
@@ -370,7 +377,7 @@ class _Stages:
             value
             for value in self.values
             if self.stage[value] == stage + 1
-            and not isinstance(formula.steps[value - formula.first_step].function, Reduce)
+            and not isinstance(formula.steps[value - formula.first_step].function, FOLDED)
         ]
 
         def array_of(value: int) -> int | None:

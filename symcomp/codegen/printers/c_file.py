@@ -117,7 +117,7 @@ def _headers_of_files(nest: str) -> Headers:
             Header("names of loops", print=partial(_names_of_loops, nest), always=True),
             Header("loops/nest.h", always=True),
             *loops,
-            *(Header(f"loops/{name}.h") for name in ("kept_arrays", "scatter", "log_reduction")),
+            *(Header(f"loops/{name}.h") for name in ("kept_arrays", "scatter")),
         )
     )
 

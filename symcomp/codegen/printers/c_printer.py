@@ -22,7 +22,6 @@ import numpy as np
 from symcomp.codegen.loopir.ir import Statement
 from symcomp.codegen.loopir.kernel import (
     Kept,
-    LogReduction,
     Loops,
     NestPart,
     Nests,
@@ -104,19 +103,6 @@ def print_straight(body: Sequence[Statement]) -> Kernel:
     head = f"void {_SELF}(char *const *data, char *const *to)"
     lines = [f"{head};", head, "{", *Lines(_SELF).block(body, "    "), "}"]
     return Kernel(*_named("straight", lines), ())
-
-
-def print_log_reduction(lines: LogReduction) -> Kernel:
-    """Print the kernel of an along-axis function with loops of its own."""
-    rank = len(lines.reduced)
-    body = [
-        f"static const uint8_t reduced[] = {{{_numbers(lines.reduced)}}};",
-        "(void)team;",
-        "if (!data)",
-        "    return 0;",
-        f"return log_lines({lines.size}, {rank}, reduced, data, shape, strides);",
-    ]
-    return Kernel(*_named("kernel", _entry(body)), ())
 
 
 def _named(kind: str, lines: Sequence[str]) -> tuple[str, str]:

@@ -372,8 +372,10 @@ def _primitive(value: Primitive) -> str:
     if value.name == "mark":
         x, y, mark = names
         return f"__builtin_isunordered({x}, {y}) ? NAN : {mark}"
-    mark, total = names
-    return f"({mark} != {mark} ? {mark} : {total})"
+    x, y = names
+    if value.name == "scaled":
+        return f"d_times_power({x}, -{y})"
+    return f"({x} != {x} ? {x} : {y})"
 
 
 _VALUES: dict[type, Callable[[Any], str]] = {

@@ -319,11 +319,6 @@ def folded_axes(function: Any) -> tuple[int, ...]:
     return function.axes if isinstance(function, (Reduce, *AXIS_REDUCTIONS)) else ()
 
 
-def stands_alone(function: Any) -> bool:
-    """Tell whether an along-axis function has loops of its own: it splits numbers into parts."""
-    return isinstance(function, LogProd)
-
-
 def line_axes(function: Any) -> tuple[int, ...]:
     """Return the axes along which the function must see all elements at once."""
     if isinstance(function, AXIS_FUNCTIONS):
