@@ -93,7 +93,7 @@ def best(call, repeats=7):
 def caller(address, arrays, literals, shape, strides=None):
     """Make a function without arguments that runs a kernel."""
     lengths = ctypes.POINTER(ctypes.c_int64)
-    kinds = (ctypes.POINTER(ctypes.c_void_p), lengths, lengths, ctypes.POINTER(ctypes.c_int))
+    kinds = (ctypes.POINTER(ctypes.c_void_p), lengths, lengths, lengths)
     function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)
     numbers = [np.array(literal.array) for literal in literals]
     held = [*arrays, *numbers]
@@ -102,7 +102,7 @@ def caller(address, arrays, literals, shape, strides=None):
         (ctypes.c_void_p * len(held))(*(a.ctypes.data for a in held)),
         (ctypes.c_int64 * len(shape))(*shape),
         (ctypes.c_int64 * len(steps))(*steps),
-        ctypes.c_int(1),  # a team of one thread, which shares nothing
+        (ctypes.c_int64 * 7)(1),  # a team of one thread, which shares and keeps nothing
     )
 
     def call():

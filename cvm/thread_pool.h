@@ -222,6 +222,8 @@ typedef struct {
     const void **order;
     void *(*take)(void *owner, size_t bytes);
     void *owner;
+    int64_t *bytes;
+    char *memory;
 } Team;
 
 #endif

@@ -12,7 +12,7 @@
    it adds. It returns 0, or another number if it cannot
    compute: then nothing is changed. Without a team all arrays lie in C order and none is stretched: the
    first length is the number of elements. Without addresses it only keeps in the team what it derives
-   from lengths and strides. */
+   from lengths and strides, and tells how much memory it needs. */
 typedef int kernel_function(char **data, const int64_t *shape, const int64_t *strides,
                             const Team *team);
 
@@ -57,7 +57,17 @@ typedef struct {
     char **constants;
     int64_t *shape, *strides;
     const void *order;
+    int64_t bytes;              /* of memory while it runs */
+    Place memory;
 } KernelCall;
+
+/* Run a kernel that needs memory. */
+static __attribute__((noinline)) int run_in_memory(const KernelCall *c, char **data, Frame *frame)
+{
+    Team team = c->team;
+    team.memory = data_at(frame, &c->memory);
+    return c->code->run(data, c->shape, c->strides, &team);
+}
 
 static int run_kernel(const void *params, Frame *frame)
 {
@@ -70,6 +80,8 @@ static int run_kernel(const void *params, Frame *frame)
         data[n + i] = c->constants[i];
     if (c->code->early)
         ++*c->early_calls;
+    if (c->bytes > 0)
+        return run_in_memory(c, data, frame) ? DECLINED : DONE;
     return c->code->run(data, c->shape, c->strides, c->in_order ? NULL : &c->team) ? DECLINED : DONE;
 }
 
@@ -232,7 +244,7 @@ static KernelCall *emit_kernel(Planner *p, const KernelSpec *k, Operand *const *
 {
     const int n = k->n_inputs + k->n_outputs;
     const size_t bytes = sizeof(KernelCall) + (size_t)n * (sizeof(Place) + sizeof(Operand *)) +
-                         (size_t)(n_lengths + n_strides) * sizeof(int64_t);
+                         sizeof(Operand *) + (size_t)(n_lengths + n_strides) * sizeof(int64_t);
     KernelCall *c = (KernelCall *)pool_take(&p->pool, bytes);
     const Operand **operands;
     Call *call = c == NULL ? NULL : append_call(p, run_kernel, "kernel", c);
@@ -298,13 +310,28 @@ static void *take_from_pool(void *pool, size_t bytes)
     return pool_take((Pool *)pool, bytes);
 }
 
-/* Keep the order in which a kernel passes over the arrays of a call. */
+/* Keep the order in which a kernel passes over the arrays of the last call, and take the memory that it needs, as
+   another array that it writes. */
 static int keep_order(Planner *p, const KernelSpec *k, KernelCall *c)
 {
+    Operand *memory;
+    Call *call;
     c->team.order = &c->order;
     c->team.take = take_from_pool;
     c->team.owner = &p->pool;
-    return k->code->run(NULL, c->shape, c->strides, &c->team) ? no_memory() : DONE;
+    c->team.bytes = &c->bytes;
+    if (k->code->run(NULL, c->shape, c->strides, &c->team))
+        return no_memory();
+    if (c->bytes == 0)
+        return DONE;
+    memory = new_scratch(p, NPY_UINT8, 1, 1, &c->bytes);
+    if (memory == NULL)
+        return no_memory();
+    memory->storage->first = p->n_calls - 1; /* The call is there. */
+    c->memory = placed(memory);
+    call = &p->calls[p->n_calls - 1];
+    call->operands[call->n_reads + call->n_writes++] = memory;
+    return DONE;
 }
 
 /* Emit the call with lengths and strides of all axes, or of one if all arrays lie in order. */

@@ -25,7 +25,8 @@ class Team(ctypes.Structure):
     _fields_ = (
         ("threads", ctypes.c_int), ("run", ctypes.c_void_p),
         ("order", ctypes.POINTER(ctypes.c_void_p)), ("take", ctypes.c_void_p),
-        ("owner", ctypes.c_void_p),
+        ("owner", ctypes.c_void_p), ("bytes", ctypes.POINTER(ctypes.c_int64)),
+        ("memory", ctypes.c_void_p),
     )  # fmt: skip
 
 
@@ -33,8 +34,10 @@ TAKE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 def keep_order(function, team, shape, strides):
-    """Have a function keep what it derives from lengths and strides; return the memory of that."""
-    memory = []
+    """Have a function keep what it derives from lengths and strides; return the memory of that, and
+    the memory that it needs.
+    """
+    memory, wanted = [], ctypes.c_int64()
 
     def take(_owner, size):
         memory.append((ctypes.c_int64 * (size // 8 + 1))())
@@ -42,8 +45,10 @@ def keep_order(function, team, shape, strides):
 
     taker = TAKE(take)
     team.take = ctypes.cast(taker, ctypes.c_void_p)
-    team.order = ctypes.pointer(ctypes.c_void_p())
+    team.order, team.bytes = ctypes.pointer(ctypes.c_void_p()), ctypes.pointer(wanted)
     assert function(None, shape, strides, team) == 0
+    memory.append(np.empty(wanted.value + 1, np.uint8))
+    team.memory = memory[-1].ctypes.data
     return memory
 
 
@@ -129,7 +134,9 @@ def attempt(function, formula, values, outputs=None, threads=1, keeper=None):
     lengths = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     steps = (ctypes.c_int64 * max(len(strides), 1))(*strides)
     team = Team(threads, share_address) if threads else None
-    kept = keep_order(keeper, team, lengths, steps) if team is not None and keeper else None
+    kept = keep_order(keeper or function, team, lengths, steps) if team is not None else None
+    if team is not None and not keeper:
+        team.order = None
     status = function((ctypes.c_void_p * len(pointers))(*pointers), lengths, steps, team)
     del kept  # the function needed its memory
     dropped = [result.dropped for result in formula.results]

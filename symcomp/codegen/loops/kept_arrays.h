@@ -1,8 +1,8 @@
 /* Temporary arrays of kernels with several loop nests; indices along an axis. */
 
 /* Lay out arrays without gaps of elements of `size` bytes, axis a of array i being stretched where
-   stretched[i * rank + a]; return their memory, 0 if there is none. Array i is at offset[i]. */
-static inline char *kept_arrays(int count, int rank, const uint8_t *size, const uint8_t *stretched,
+   stretched[i * rank + a]; return how many bytes they need. Array i is at offset[i]. */
+static inline int64_t kept_arrays(int count, int rank, const uint8_t *size, const uint8_t *stretched,
                                 const int64_t *shape, int64_t *offset, int64_t *strides)
 {
     int64_t end = 0;
@@ -16,7 +16,7 @@ static inline char *kept_arrays(int count, int rank, const uint8_t *size, const 
         offset[i] = end;
         end += (step + 63) / 64 * 64;
     }
-    return (char *)malloc((size_t)end + 64);
+    return end;
 }
 
 /* Advance to the next element, in C order of the axes a with flags[a] == which; after the last,

@@ -22,13 +22,16 @@ typedef void part_of_work(void *work, int64_t part, int worker);
 /* The threads that share a large loop: `run` does all parts, in any order, on at most `threads`
    threads. What a kernel derives from lengths and strides may be kept between calls with the same
    ones, and as many threads, in `*order`: a call without arrays only writes it there, to memory that
-   `take` gives, or leaves it 0. Where it is 0, and without `order`, each call derives it. */
+   `take` gives, or leaves it 0. Where it is 0, and without `order`, each call derives it. A call without
+   arrays also sets `*bytes` where calls with them need memory, which is then in `memory`. */
 struct team {
     int threads;
     void (*run)(part_of_work *part, void *work, int64_t parts, int threads);
     const void **order;
     void *(*take)(void *owner, size_t bytes);
     void *owner;
+    int64_t *bytes;
+    char *memory;
 };
 
 static inline void nest_share(const struct team *team, part_of_work *part, void *work,

@@ -89,7 +89,7 @@ def print_nests(nests: Nests, literals: tuple[Literal, ...]) -> Kernel:
         body += _kept_tables(nests)
     for number, (kernel, part) in enumerate(zip(kernels, nests.parts, strict=True)):
         body += ["if (!failed) {", *_indented(_call(nests, number, kernel.name, part)), "}"]
-    body += [*(["free(kept);"] if nests.kept else []), "return failed;"]
+    body.append("return failed;")
     name, source = _named("kernel", [*_entry(body), ""])
     needs = tuple(text for kernel in kernels for text in (*kernel.needs, kernel.source))
     return Kernel(name, source, literals, needs=needs)
@@ -203,9 +203,10 @@ def _kept_tables(nests: Nests) -> list[str]:
         f"static const uint8_t size[] = {{{_numbers(np.dtype(k.dtype).itemsize for k in kept)}}};",
         f"static const uint8_t stretched[] = {{{_numbers(x for k in kept for x in k.stretched)}}};",
         f"int64_t at[{len(kept)}], by[{len(kept) * rank}];",
-        f"char *kept = kept_arrays({len(kept)}, {rank}, size, stretched, shape, at, by);",
-        "if (!kept)",
-        "    return 1;",
+        "char *kept = team->memory;",
+        f"int64_t bytes = kept_arrays({len(kept)}, {rank}, size, stretched, shape, at, by);",
+        "if (keeps)",
+        "    *team->bytes = bytes;",
     ]
     filled = [
         f"failed |= {_filled(nests, i, one)};" for i, one in enumerate(kept) if one.axis is not None
