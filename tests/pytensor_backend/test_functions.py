@@ -126,6 +126,24 @@ def test_all_rewrites_that_are_left_out_have_a_test():
     assert {name for name, _ in tested} == {*REDONE}
 
 
+@pytest.mark.parametrize(
+    ("left_out", "make"),
+    [
+        ("Cholesky", lambda x, a: pt.linalg.cholesky(pt.exp(x[0]) * pt.eye(3))),
+        ("Solve", lambda x, a: pt.linalg.solve(pt.diag(x), a)),
+        ("Dot", lambda x, a: pt.dot(pt.diag(x), a)),
+        ("Solve", lambda x, a: pt.linalg.solve(pt.linalg.qr(a)[0], x)),
+    ],
+)
+def test_what_is_proved_of_matrices_is_used(left_out, make):
+    x, a = pt.dvector("x"), pt.dmatrix("a")
+    f = function([x, a], make(x, a), on_unused_input="ignore")
+    assert not [str(n.op) for n in f.maker.fgraph.toposort() if left_out in str(n.op)]
+    plain = pytensor.function([x, a], make(x, a), mode="FAST_COMPILE", on_unused_input="ignore")
+    values = np.array([0.5, 1.25, 3.0]), np.random.default_rng(0).normal(size=(3, 3))
+    np.testing.assert_allclose(f(*values), plain(*values), rtol=1e-12)
+
+
 @pytest.mark.parametrize("tag", ["shape_unsafe", "extract_diag_lift_pass"])
 def test_diagonals_are_not_looked_for_if_excluded(tag):
     a = pt.dmatrix("a")
