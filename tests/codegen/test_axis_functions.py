@@ -268,6 +268,38 @@ def test_logarithms_of_sums_where_parts_cancel(dtype):
                 assert abs(float(z) - exact) <= 2e-19 * 20 + np.finfo(dtype).eps * abs(exact)
 
 
+@pytest.mark.parametrize("op", [LogSumExp, LogMeanExp, WeightedLogSumExp])
+def test_logarithms_of_sums_of_numbers_that_are_cast_to_doubles(op):
+    """Where parts cancel, their digits are those of other doubles."""
+    x = np.random.default_rng(0).normal(size=(1, 8, 5)).astype("float32")
+    n = 5 if op is LogMeanExp else 1
+    x -= np.log(np.exp(x).sum(axis=2, keepdims=True) / n)
+    values = (x, np.ones_like(x)) if op is WeightedLogSumExp else (x,)
+    count = len(values)
+    casts = [Step(ROWS["cast"]("float64"), (i,), "float64") for i in range(count)]
+    total = Step(op((2,)), tuple(range(count, 2 * count)), "float64")
+    result = Result(2 * count, folded_axes(total.function))
+    formula = Formula(("float32",) * count, (), (*casts, total), (result,))
+    (got,) = compiled([formula])(0, *values)
+    with mpmath.workdps(50):
+        for z, line in zip(got[0], x[0], strict=True):
+            exact = mpmath.log(sum(mpmath.exp(mpmath.mpf(float(v))) for v in line) / n)
+            assert abs(mpmath.mpf(float(z)) - exact) <= 2e-19
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_infinities_without_weight(dtype):
+    """0 exp(-inf) is 0, and 0 exp(inf) is NaN."""
+    x = np.asarray([[[1, -np.inf, 2], [1, np.inf, 2], [1, np.nan, 2]]], dtype)
+    w = np.asarray([[[1, 0, 1]] * 3], dtype)
+    functions = [WeightedLogSumExp((2,)), WeightedSoftmax((2,))]
+    run = compiled([formula_of(f, [dtype] * 2) for f in functions])
+    share = 1 / (1 + np.exp(-1.0))
+    soft = [[1 - share, 0, share], [np.nan] * 3, [np.nan] * 3]
+    for i, want in enumerate(([np.logaddexp(1, 2), np.nan, np.nan], soft)):
+        np.testing.assert_allclose(run(i, x, w)[0].reshape(np.shape(want)), want, rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_logarithms_of_products(dtype):
     rng = np.random.default_rng(8)

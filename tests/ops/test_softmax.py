@@ -127,6 +127,18 @@ def test_elements_without_weight_do_not_count():
     assert total == 0.0
 
 
+def test_infinities_without_weight():
+    """0 exp(-inf) is 0, and 0 exp(inf) is NaN."""
+    ops = [WeightedLogSumExp((1,)), WeightedSoftmax((1,))]
+    lines = np.array([[1.0, -inf, 2.0], [1.0, inf, 2.0], [1.0, nan, 2.0]])
+    weights = np.tile([1.0, 0.0, 1.0], (3, 1))
+    share = 1 / (1 + np.exp(-1.0))
+    with np.errstate(all="ignore"):
+        total, soft = [op.perform(lines, weights) for op in ops]
+    np.testing.assert_allclose(total, [np.logaddexp(1, 2), nan, nan])
+    np.testing.assert_allclose(soft, [[1 - share, 0, share], [nan] * 3, [nan] * 3])
+
+
 def test_negative_weights():
     x = np.array([0.0, 1.0])
     got = WeightedLogSumExp((0,)).perform(x, np.array([-1.0, 1.0]))

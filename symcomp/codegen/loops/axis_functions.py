@@ -160,6 +160,7 @@ class _Writer(FormulaWriter):
             return
         wider = _WIDER.get(type(step.function), {"float16": "float32"})
         work = wider.get(step.dtype, step.dtype)
+        self.is_widened = work != step.dtype
         arguments = [self.cast(a, work) for a in arguments]
         z = write(self, step.function, *arguments)
         self.values.append(self.cast(z, step.dtype))

@@ -38,10 +38,18 @@ class Value:
 
 
 class FormulaWriter:
-    """The values of a formula being written, of a number of axes."""
+    """The values of a formula being written, of a number of axes.
+
+    Attributes
+    ----------
+    is_widened : bool
+        Whether the function being written computes in a wider dtype than its result has, and so has
+        digits to spare.
+    """
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
+        self.is_widened = False
         self.literals: dict[Literal, Value] = {}
         self.known: dict[Any, Value] = {}
 

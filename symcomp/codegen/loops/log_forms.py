@@ -64,13 +64,14 @@ def weighted_terms(
     """Return (top, w exp(x - top)), where the top is that of the elements with weight."""
     counted, top = _counted(write, x, w, axes)
     terms = write("mul", w, write("exp_of_sum", counted, write("neg", top)))
-    nothing = write("mul", x, write.number(0, x))
+    zero = write.number(0, x)
+    nothing = write("mul", write("maximum", x, zero), zero)
     return top, write("switch", write("eq", w, write.number(0, w)), nothing, terms)
 
 
 def log_sum_exp(write: FormulaWriter, function: LogSumExp, x: Value) -> Value:
     top, log = log_total(write, x, function.axes)
-    if _is_narrow(x):
+    if write.is_widened:
         return write("add", top, log)
     one = write.number(1, x)
     return _better(write, _Logarithm(function.axes, x, one, top, one, log), 0)
@@ -83,7 +84,7 @@ def log_mean_exp(write: FormulaWriter, function: LogMeanExp, x: Value) -> Value:
     total = write.sum(write("exp_of_sum", x, write("neg", top)), axes)
     mean = write("true_div", total, n)
     log = write("log", mean)
-    if not _is_narrow(x):
+    if not write.is_widened:
         return _better(write, _Logarithm(axes, x, write.number(1, x), top, n, log), 1)
     near = write("true_div", write.sum(write("expm1", write("sub", x, top)), axes), n)
     small = write("lt", mean, write.number(0.5, x))
@@ -96,7 +97,7 @@ def weighted_log_sum_exp(
     axes = function.axes
     top, terms = weighted_terms(write, axes, x, w)
     log = write("log", write.sum(terms, axes))
-    if _is_narrow(x):
+    if write.is_widened:
         return write("add", top, log)
     counted, _ = _counted(write, x, w, axes)
     return _better(write, _Logarithm(axes, counted, w, top, write.number(1, x), log), UNIT)
@@ -105,11 +106,6 @@ def weighted_log_sum_exp(
 def log_prod(write: FormulaWriter, function: LogProd, x: Value) -> Value:
     """Return the step itself, which passes join to totals."""
     return write.apply(function, x.dtype, x)
-
-
-def _is_narrow(x: Value) -> bool:
-    """Tell whether doubles have digits to spare, as x is cast from a narrower dtype."""
-    return x.dtype != "float64" or getattr(x.source, "name", None) == "cast"
 
 
 @record(eq=False)

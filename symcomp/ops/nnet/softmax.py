@@ -125,7 +125,7 @@ def _weighted_terms(x: Any, w: Any) -> tuple[Any, Any]:
     """Return (top, w exp(x - top)), where the top is that of the elements with weight."""
     top, _ = _top(np.where(w == 0, -np.inf, x))
     _, z = _exponentials(np.where(w == 0, top, x), top)
-    return top, np.where(w == 0, x * 0, w * z)
+    return top, np.where(w == 0, np.maximum(x, 0) * 0, w * z)
 
 
 def _weighted_softmax(x: Any, w: Any) -> Any:
