@@ -247,6 +247,15 @@ static void set_memory(const Frame *frame, const SparseCall *c, SparseWork *w, i
         memset(w->memory + i * w->bytes, 0, (size_t)zeroed);
 }
 
+/* Let each thread have a mark of some bytes for each column of the second factor. */
+static void set_marks(const Frame *frame, const SparseCall *c, SparseWork *w, int64_t bytes)
+{
+    int i;
+    set_memory(frame, c, w, 0);
+    for (i = 0; i < c->threads; i++)
+        c->loops->clear_marks(&w->y, bytes, w->memory + i * w->bytes);
+}
+
 /* Whether the indices of all rows ascend and lie within the shape, for pointers that fit. */
 static int is_canonical(const IndexLoops *loops, SparseWork *w, int threads)
 {

@@ -22,7 +22,7 @@ static int run_count_products(const void *params, Frame *frame)
     if (!factors_of(frame, c, &w))
         return DECLINED;
     w.counts = data_at(frame, &c->counts);
-    set_memory(frame, c, &w, c->n * index_width(c));
+    set_marks(frame, c, &w, index_width(c));
     share_rows(&w, c, c->loops->count_products);
     return count_entries(frame, c, c->x.rows);
 }

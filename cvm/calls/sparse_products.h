@@ -74,7 +74,7 @@ static int run_multiply_at(const void *params, Frame *frame)
     if (!c->loops->pointers_fit(w.z_indptr, c->x.rows, c->stored) ||
         !c->loops->indices_fit(w.z_indices, c->stored, c->n))
         return DECLINED;
-    set_memory(frame, c, &w, c->n * (int64_t)sizeof(int64_t));
+    set_marks(frame, c, &w, sizeof(int64_t));
     return share_rows(&w, c, c->values->multiply_at);
 }
 

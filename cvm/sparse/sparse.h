@@ -29,6 +29,8 @@ enum { LANES = 8 };
 enum { FETCHED_AHEAD = 24, FEW_COLUMNS = 32 };
 /* Rows of the second sparse factor are fetched this many entries of the first before they are read. */
 enum { ROWS_AHEAD = 8 };
+/* Marks of columns are cleared one by one if there are as many columns of each entry. */
+enum { COLUMNS_OF_ENTRY = 16 };
 /* Patterns are checked in batches of rows with about as many entries. */
 enum { CHECKED_TOGETHER = 4096 };
 /* Columns are shared by what this many entries tell, by this many threads at most. */
@@ -92,6 +94,7 @@ typedef struct {
                       char *indices, const char *indptr);
     int64_t (*count_taken)(const Compressed *x, const char *ids, int64_t n, char *indptr);
     rows_function *look_up, *look_up_blocks, *count_products, *pack;
+    void (*clear_marks)(const Compressed *x, int64_t bytes, char *marks);
     void (*look_up_pairs)(const Compressed *x, const char *major, const char *minor, int64_t n,
                           int itemsize, char *z);
     rows_function *count_cropped, *crop, *join_rows, *count_blocks, *rows_as_blocks;

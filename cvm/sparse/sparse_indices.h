@@ -305,7 +305,24 @@ static void OF_INDEX(look_up_pairs)(const Compressed *x, const char *major, cons
     }
 }
 
-/* How many columns each row of a product has. Memory of a worker, zeroed: for each column the last row that had
+/* Zero the marks of columns, of 4 or 8 bytes each, of which those of columns with entries alone are read: of very
+   many columns few have some. */
+static void OF_INDEX(clear_marks)(const Compressed *x, int64_t bytes, char *marks)
+{
+    const INDEX *indices = (const INDEX *)x->indices;
+    const int64_t stored = ((const INDEX *)x->indptr)[x->rows];
+    int64_t k;
+    if (stored >= x->columns / COLUMNS_OF_ENTRY)
+        memset(marks, 0, (size_t)(x->columns * bytes));
+    else if (bytes == sizeof(int32_t))
+        for (k = 0; k < stored; k++)
+            ((int32_t *)marks)[indices[k]] = 0;
+    else
+        for (k = 0; k < stored; k++)
+            ((int64_t *)marks)[indices[k]] = 0;
+}
+
+/* How many columns each row of a product has. Memory of a worker, cleared: for each column the last row that had
    it, plus 1. */
 static void OF_INDEX(count_products)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
@@ -449,6 +466,7 @@ const IndexLoops OF_INDEX(index_loops) = {
     OF_INDEX(number_rows), OF_INDEX(count_rows),
     OF_INDEX(transpose), OF_INDEX(scatter), OF_INDEX(gather), OF_INDEX(take_rows),
     OF_INDEX(count_taken), OF_INDEX(look_up), OF_INDEX(look_up_blocks), OF_INDEX(count_products), OF_INDEX(pack),
+    OF_INDEX(clear_marks),
     OF_INDEX(look_up_pairs), OF_INDEX(count_cropped), OF_INDEX(crop), OF_INDEX(join_rows),
     OF_INDEX(count_blocks), OF_INDEX(rows_as_blocks), OF_INDEX(blocks_as_rows),
     OF_INDEX(order_blocks),

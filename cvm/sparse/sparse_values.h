@@ -267,7 +267,7 @@ static void NAME(multiply)(SparseWork *w, int64_t first, int64_t end, int worker
     }
 }
 
-/* The entries of a product at the places of a pattern (z_indices, z_indptr). Memory of a worker, zeroed:
+/* The entries of a product at the places of a pattern (z_indices, z_indptr). Memory of a worker, cleared:
    for each column its place in the row of the pattern, plus 1 and what lies before it. */
 static void NAME(multiply_at)(SparseWork *w, int64_t first, int64_t end, int worker)
 {

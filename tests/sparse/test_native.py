@@ -431,6 +431,31 @@ def test_entries_in_any_order(lengths: str, threads: bool) -> None:
         a.compare()
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_products_with_many_columns(threads: int) -> None:
+    """Pages with marks of columns without entries are not touched; there are 20,000 and more."""
+    resource = pytest.importorskip("resource")
+    few, places = random_sparse(400, 50, 0.3), np.sort(np.arange(50)[::-1] * 397_001)
+    indices = places[few.indices].astype("int32")
+    many = sp.csr_array((few.data, indices, few.indptr), (400, 20_000_000))
+    x, y = sparse.csr_array("x"), sparse.csr_array("y")
+    with config.change_flags(openmp=True, openmp_threads=threads):
+        f = symcomp.function([x, y], [x @ y, (x @ y) * y])
+    left = random_sparse(400, 400, 0.6)
+    for _ in range(3):
+        wanted = f(left, few)
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        found = f(left, many)
+        touched = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    for z, w in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(z.indices, places[w.indices])
+        np.testing.assert_array_equal(z.indptr, w.indptr)
+        np.testing.assert_array_equal(z.data, w.data)
+    assert asked(f, [left, many]) == []
+    assert touched < 6000 * threads
+
+
 def test_loops_over_products() -> None:
     """Power iteration: the steps of a loop multiply natively, without Python."""
     value = random_sparse(6, 6, 0.6, zero=False)
