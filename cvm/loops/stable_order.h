@@ -40,23 +40,30 @@ KEYS_OF_FLOATS(64, UINT64_C(0x7ff0000000000000))
         keys[i] = KEY_OF(bits);                                                                    \
     }
 
+#define INSERT_KEYS(NAME, KEY, IS_BEFORE)                                                          \
+    static void insert_##NAME(int64_t n, KEY *key, int64_t *place)                                 \
+    {                                                                                              \
+        for (int64_t k, i = 1; i < n; i++) {                                                       \
+            const KEY moved = key[i];                                                              \
+            const int64_t its_place = place[i];                                                    \
+            for (k = i; k > 0 && IS_BEFORE(moved, key[k - 1]); k--) {                              \
+                key[k] = key[k - 1];                                                               \
+                place[k] = place[k - 1];                                                           \
+            }                                                                                      \
+            key[k] = moved;                                                                        \
+            place[k] = its_place;                                                                  \
+        }                                                                                          \
+    }
+
 /* The first half of keys that are no few is in the spare memory while it is merged with the other one. */
 #define MERGE_KEYS(NAME, KEY, IS_BEFORE)                                                           \
+    INSERT_KEYS(NAME, KEY, IS_BEFORE)                                                              \
     static void merge_##NAME(int64_t n, KEY *key, int64_t *place, KEY *spare, int64_t *spare_place) \
     {                                                                                              \
         const int64_t half = n / 2;                                                                \
         int64_t i = 0, k = half, at = 0;                                                           \
         if (n <= FEW_KEYS) {                                                                       \
-            for (i = 1; i < n; i++) {                                                              \
-                const KEY moved = key[i];                                                          \
-                const int64_t its_place = place[i];                                                \
-                for (k = i; k > 0 && IS_BEFORE(moved, key[k - 1]); k--) {                          \
-                    key[k] = key[k - 1];                                                           \
-                    place[k] = place[k - 1];                                                       \
-                }                                                                                  \
-                key[k] = moved;                                                                    \
-                place[k] = its_place;                                                              \
-            }                                                                                      \
+            insert_##NAME(n, key, place);                                                          \
             return;                                                                                \
         }                                                                                          \
         merge_##NAME(half, key, place, spare, spare_place);                                        \
@@ -80,6 +87,8 @@ KEYS_OF_FLOATS(64, UINT64_C(0x7ff0000000000000))
 
 #define IS_LESS(x, y) ((x) < (y))
 
+INSERT_KEYS(8, uint8_t, IS_LESS)
+INSERT_KEYS(16, uint16_t, IS_LESS)
 MERGE_KEYS(32, uint32_t, IS_LESS)
 MERGE_KEYS(64, uint64_t, IS_LESS)
 MERGE_KEYS(c8, float _Complex, IS_SMALLER_c8)
@@ -129,6 +138,12 @@ int64_t memory_of_order(char kind, int64_t size, int64_t n)
         uint##BITS##_t *keys = (uint##BITS##_t *)memory;                                           \
         int64_t *spare = (int64_t *)(memory + bytes_of_keys(size, n));                             \
         LIST_KEYS(uint##BITS##_t, KEY_OF)                                                          \
+        if (n <= FEW_KEYS) {                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                places[i] = i;                                                                     \
+            insert_##BITS(n, keys, places);                                                        \
+            return;                                                                                \
+        }                                                                                          \
         order_by_byte_##BITS(n, keys, 0, 0, BITS == 8 ? places : spare);                           \
         if (BITS == 16)                                                                            \
             order_by_byte_##BITS(n, keys, 8, spare, places);                                       \
