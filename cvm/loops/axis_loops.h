@@ -320,7 +320,7 @@ line_function *function_of_lines(int what, char kind, int64_t size)
     }
 }
 
-/* z_i = start + i step, as NumPy rounds it; READ and WRITE convert elements. */
+/* z_i = start + i step, each rounded once; READ and WRITE convert elements. */
 #define RANGE_AS(T, W, READ, WRITE)                                                                \
     do {                                                                                           \
         const W first = READ(*(const T *)start), by = READ(*(const T *)step);                      \

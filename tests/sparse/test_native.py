@@ -427,7 +427,7 @@ def test_entries_in_any_order(lengths: str, threads: bool) -> None:
     indptr = np.searchsorted(rows[order], np.arange(998)).astype("int32")
     a.add(SortIndices(), values, places[1][order], indptr)
     a.add(SortIndices(), values.repeat(2).reshape(-1, 1, 2), places[1][order], indptr)
-    with config.change_flags(openmp=threads):
+    with config.change_flags(openmp=threads, openmp_threads=2):
         a.compare()
 
 
