@@ -411,6 +411,22 @@ for _n in (20, 1000, 100_000):
         add(f"along_axes/order_of_{_n}_{_dtype}", partial(_order, _n, _dtype))
 
 
+def _log_of_sum(*shape: int, axis: int = 1) -> Work:
+    x = T.dmatrix()
+    return call([x], T.log(T.exp(x).sum(axis)), numbers(*shape) - 3)
+
+
+def _log_of_product(*shape: int, axis: int = 1) -> Work:
+    x = T.dmatrix()
+    return call([x], T.log(x.prod(axis)), numbers(*shape) + 1.5)
+
+
+for _form, _build in (("sum", _log_of_sum), ("product", _log_of_product)):
+    add(f"along_axes/log_of_{_form}_16x3", partial(_build, 16, 3))
+    add(f"along_axes/log_of_{_form}_rows", partial(_build, 1000, 100))
+    add(f"along_axes/log_of_{_form}_columns", partial(_build, 1000, 100, axis=0))
+
+
 @task("along_axes/distinct")
 def _() -> Work:
     x = T.dvector()

@@ -49,7 +49,7 @@ REDONE = (
 #: Rewrites of products and systems that ask for proofs that a matrix is diagonal, orthogonal or
 #: selects rows. PyTensor has them in two databases. In the first one, they would ask again after
 #: every change of the graph; there they are left out.
-PROVING, FIRST = (
+PROVING = (
     "cholesky_ldotlt",
     "cholesky_of_diag",
     "diagonal_solve_to_division",
@@ -57,7 +57,8 @@ PROVING, FIRST = (
     "orthogonal_dot_transpose_to_eye",
     "orthogonal_solve_to_transpose_matmul",
     "selection_dot_to_indexing",
-), "canonicalize"
+)
+FIRST = "canonicalize"
 
 #: A rewrite that passes over the whole graph twice whenever something has changed, in search of
 #: diagonals; its other parts are rewrites by themselves, too. Where a diagonal is taken it is

@@ -1,13 +1,13 @@
 /* Numbers of 16 bits, which are computed as float: a number of its bits in memory, the bits of one, and the
    nearest one, of two the even one. Without branches, as loops over them become loops over vectors; on cards
-   by instructions. */
+   by instructions (`half_number`). */
 
 /* Numbers of float16 have 11 bits, and end at 65504; below 2^-14 they are multiples of 2^-24. */
 INLINE float half_of_bits(uint16_t given)
 {
 #ifdef ON_CARDS
-    float x;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(given));
+    half_number x;
+    x.bits = given;
     return x;
 #else
     const int32_t size = given & 0x7fff, large = (size << 13) + 0x38000000;
@@ -22,9 +22,7 @@ INLINE float half_of_bits(uint16_t given)
 INLINE uint16_t bits_of_half(float x)
 {
 #ifdef ON_CARDS
-    uint16_t bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-    return bits;
+    return half_number(x).bits;
 #else
     const uint32_t bits = bits_off(x);
     const int32_t size = bits & 0x7fffffff, limited = size < 0x47800000 ? size : 0x47800000;
@@ -39,7 +37,7 @@ INLINE uint16_t bits_of_half(float x)
 INLINE float half_of(float x)
 {
 #ifdef ON_CARDS
-    return half_of_bits(bits_of_half(x));
+    return half_number(x);
 #else
     const uint32_t bits = bits_off(x);
     const int32_t given = bits & 0x7f800000, least = given > 0x38800000 ? given : 0x38800000;
@@ -54,9 +52,7 @@ INLINE float half_of(float x)
 INLINE float half_of_double(double x)
 {
 #ifdef ON_CARDS
-    uint16_t bits;
-    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x));
-    return half_of_bits(bits);
+    return half_number(x);
 #else
     const uint64_t bits = bits_of(x), size = bits & 0x7fffffffffffffff, last = (uint64_t)1 << 42;
     const double small = (of_bits(size) + 0x1p28) - 0x1p28;
