@@ -46,6 +46,7 @@ a, p = sparse.csr_matrix("a"), sparse.csr_matrix("p")
 entries = lambda z: sparse.csm_data(z).sum()
 images = x.reshape((4, 1, 60, 15))
 kernel = x[:6, :4].reshape((2, 1, 3, 4))
+y = T.tanh(T.dot(x.reshape((3600, 1)), x.reshape((1, 3600))[:, :500]))
 RESULTS = {
     "argsort": T.argsort(x, axis=0)[3, 4],
     "argsort of a vector": T.argsort(x.flatten())[3],
@@ -72,6 +73,8 @@ RESULTS = {
     ),
     "stack": nl.matrix_inverse(b)[1, 2, 3],
     "svd": nl.svd(x)[1].sum(),
+    "sums of columns": y.sum(axis=0).max(),
+    "sums and largest of columns": (y.sum(axis=0) / y.max(axis=0)).prod(),
     "topk": T.argtopk(x, 50, axis=0)[3, 4],
     "unique": T.unique(x)[2],
     "unique with positions": T.unique(x, return_index=True)[1][2],
@@ -84,7 +87,8 @@ values = {
 }
 found = {}
 for name, result in RESULTS.items():
-    with symcomp.config.change_flags(kernels=True, linker="cvm", early_code=False):
+    shares = "sum" in name
+    with symcomp.config.change_flags(kernels=True, linker="cvm", early_code=False, openmp=shares):
         f = symcomp.function([x, i, b, c, a, p], result, on_unused_input="ignore")
     arguments = [values[v] for v in "xibcap"]
     for _ in range(3):
@@ -116,7 +120,7 @@ def counted(tmp_path_factory):
     subprocess.run(command, check=True)
     environment = {
         **os.environ, "LD_PRELOAD": str(library), "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "2",
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", CALLS], env=environment, capture_output=True, text=True, check=False

@@ -19,8 +19,6 @@ _OTHERS = (
     "double frexp(double, int *)",
     "double ldexp(double, int)",
     "long long llabs(long long)",
-    "void *malloc(size_t)",
-    "void free(void *)",
     "void *memchr(const void *, int, size_t)",
     "void *memcpy(void *, const void *, size_t)",
     "void *memmove(void *, const void *, size_t)",

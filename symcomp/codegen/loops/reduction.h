@@ -16,7 +16,7 @@ struct reduction {
     int64_t *lengths, *steps, *index;   /* of the reduced axes */
     const int64_t *step;                /* of the vectorized axis */
     struct sweep *sweeps;
-    char *buffer;
+    char *buffer, *memory;              /* of a thread; of the totals of all chunks, if threads share them */
     const struct team *team;
     int few;                            /* whether there are so few lanes that the work on totals
                                            is negligible */
@@ -108,13 +108,14 @@ static inline void reduction_chunk(const struct reduction *given, const struct s
     reduction_pass(&d, &w, stage, n, at);
 }
 
+/* One pass cut in `count` chunks, of `unit` of the slowest rows or axis each; their totals need `own` bytes
+   each, `size` for a temporary. */
 struct chunks {
     const struct reduction *reduction;
     const struct sweep *sweep;
     const struct stage *stage;
     char *const *data;
-    int64_t n, unit, size, own;
-    char *memory;
+    int64_t n, unit, count, size, own;
 };
 
 static void reduction_part(void *work, int64_t c, int worker)
@@ -122,39 +123,66 @@ static void reduction_part(void *work, int64_t c, int worker)
     const struct chunks *p = (const struct chunks *)work;
     (void)worker;
     reduction_chunk(p->reduction, p->sweep, p->stage, p->n, p->data, p->unit, c,
-                    p->memory + c * p->own, p->size);
+                    p->reduction->memory + c * p->own, p->size);
+}
+
+/* The chunks of a pass; none if they are not worth it. */
+static inline struct chunks reduction_chunks(const struct reduction *d, const struct sweep *w,
+                                             const struct stage *stage, int64_t n)
+{
+    const struct kernel *k = d->kernel;
+    int64_t rows = w->rank ? d->lengths[0] : w->rows, elements = n * w->rows;
+    int64_t piece = stage->lanes ? PIECE : CHUNK;
+    struct chunks p = {.reduction = d, .sweep = w, .stage = stage, .n = n, .size = n * k->width};
+    if (!stage->merge || !d->few)
+        return p;
+    for (int axis = 0; axis < w->rank; axis++)
+        elements *= d->lengths[axis];
+    if (elements < 2 * piece || rows < 2)
+        return p;
+    int64_t unit = piece / (elements / rows), count;
+    p.unit = unit < 16 ? 16 : (unit + 15) / 16 * 16;
+    count = (rows + p.unit - 1) / p.unit;
+    p.count = count > 1 ? count : 0;
+    p.own = p.size * (k->total - k->temporaries);
+    return p;
+}
+
+/* Add the totals of a chunk. */
+static inline void reduction_add(const struct chunks *p, char *own)
+{
+    const struct kernel *k = p->reduction->kernel;
+    char *other[k->total];
+    for (int a = 0; a < k->total; a++)
+        other[a] = a < k->temporaries ? 0 : own + (a - k->temporaries) * p->size;
+    p->stage->merge(p->n, p->data, other);
+}
+
+/* Add up one chunk after the other. Apart from what calls it, as it needs the stack. */
+static __attribute__((noinline)) void reduction_in_turn(const struct chunks *p)
+{
+    char own[p->own];
+    for (int64_t c = 0; c < p->count; c++) {
+        reduction_chunk(p->reduction, p->sweep, p->stage, p->n, p->data, p->unit, c, own, p->size);
+        reduction_add(p, own);
+    }
 }
 
 /* One pass in chunks, whose totals are added up in order; 0 if that is not worth it. */
 static inline int reduction_in_chunks(const struct reduction *d, const struct sweep *w,
                                       const struct stage *stage, int64_t n, char *const *data)
 {
-    const struct kernel *k = d->kernel;
-    int64_t rows = w->rank ? d->lengths[0] : w->rows, elements = n, own;
-    int64_t piece = stage->lanes ? PIECE : CHUNK;
-    if (!stage->merge || !d->few)
+    struct chunks p = reduction_chunks(d, w, stage, n);
+    p.data = data;
+    if (!p.count)
         return 0;
-    for (int axis = 0; axis < w->rank; axis++)
-        elements *= d->lengths[axis];
-    elements *= w->rows;
-    if (elements < 2 * piece || rows < 2)
-        return 0;
-    int64_t unit = piece / (elements / rows), size = n * k->width;
-    unit = unit < 16 ? 16 : (unit + 15) / 16 * 16;
-    int64_t count = (rows + unit - 1) / unit;
-    own = size * (k->total - k->temporaries);
-    char *memory = count > 1 ? (char *)malloc((size_t)(count * own)) : 0;
-    if (!memory)
-        return 0;
-    struct chunks p = {d, w, stage, data, n, unit, size, own, memory};
-    nest_share(d->team, reduction_part, &p, count);
-    for (int64_t c = 0; c < count; c++) {
-        char *other[k->total];
-        for (int a = 0; a < k->total; a++)
-            other[a] = a < k->temporaries ? 0 : memory + c * own + (a - k->temporaries) * size;
-        stage->merge(n, data, other);
+    if (!d->memory) {
+        reduction_in_turn(&p);
+        return 1;
     }
-    free(memory);
+    nest_share(d->team, reduction_part, &p, p.count);
+    for (int64_t c = 0; c < p.count; c++)
+        reduction_add(&p, d->memory + c * p.own);
     return 1;
 }
 
@@ -365,7 +393,7 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
    `reduction` and `results`. */
 struct reduction_order {
     int empty, nothing;
-    int64_t outer, work;
+    int64_t outer, work, shared;        /* bytes of totals that threads share */
     int64_t *from;
     struct reduction reduction;
     struct results results;
@@ -387,6 +415,21 @@ static inline void reduction_blocks(struct reduction_order *o, int threads)
         r->width = (r->beside / threads + BLOCK) / BLOCK * BLOCK;
     r->together = d->across && !o->empty ? reduction_together(d) : 1;
     o->work = size * o->outer * r->beside;
+}
+
+/* The bytes of totals that threads need if they share the passes of one block of results, and not the blocks. */
+static inline int64_t reduction_shared_bytes(const struct reduction_order *o, int threads)
+{
+    const struct reduction *d = &o->reduction;
+    int64_t most = 0;
+    if (threads < 2 || o->nothing || o->empty || o->outer > 1 || o->results.beside > o->results.width)
+        return 0;
+    for (int s = 0; s < d->kernel->count; s++) {
+        int64_t n = d->across ? d->sweeps[s].n : o->results.beside;
+        struct chunks p = reduction_chunks(d, d->sweeps + s, d->kernel->stages + s, n);
+        most = p.count * p.own > most ? p.count * p.own : most;
+    }
+    return most;
 }
 
 /* The bytes of an order, and of its tables behind it. */
@@ -452,6 +495,7 @@ static inline int reduction_by(const struct kernel *k, char *const *data, const 
         first[a] = data[a] + o->from[a];
     d.kernel = k;
     d.team = team;
+    d.memory = o->shared ? team->memory : 0;
     r.data = first;
     r.shift = d.across ? 0
                        : reduction_shift(k, first, r.steps + (r.rank - 1) * k->total, r.beside, r.width);
@@ -486,6 +530,9 @@ static __attribute__((noinline)) int reduction_derived(const struct kernel *k, c
     order->nothing = nothing;
     order->empty = empty;
     reduction_order(k, &axes, &reduced, from, team->threads, order);
+    order->shared = data ? 0 : reduction_shared_bytes(order, team->threads);
+    if (order->shared)
+        *team->bytes = order->shared;
     return data ? reduction_by(k, data, team, order) : 0;
 }
 

@@ -78,18 +78,21 @@ def print_nests(nests: Nests, literals: tuple[Literal, ...]) -> Kernel:
     kernels = [print_loops(part.loops, ()) for part in nests.parts]
     body = [
         "int failed = 0, keeps = !data;",
+        "int64_t bytes = 0, part_bytes = 0, most = 0;",
         f"static char *const none[{nests.given + len(literals)}];",
         "struct team own = *team;",
         f"const void **orders = nest_orders(team, {len(kernels)}, keeps);",
         "if (keeps && !orders)",
         "    return 1;",
         "data = keeps ? none : data;",
+        "own.bytes = keeps ? &part_bytes : 0;",
     ]
     if nests.kept:
         body += _kept_tables(nests)
+    body.append("own.memory = keeps ? 0 : team->memory + bytes;")
     for number, (kernel, part) in enumerate(zip(kernels, nests.parts, strict=True)):
         body += ["if (!failed) {", *_indented(_call(nests, number, kernel.name, part)), "}"]
-    body.append("return failed;")
+    body += ["if (keeps)", "    *team->bytes = bytes + most;", "return failed;"]
     name, source = _named("kernel", [*_entry(body), ""])
     needs = tuple(text for kernel in kernels for text in (*kernel.needs, kernel.source))
     return Kernel(name, source, literals, needs=needs)
@@ -204,9 +207,7 @@ def _kept_tables(nests: Nests) -> list[str]:
         f"static const uint8_t stretched[] = {{{_numbers(x for k in kept for x in k.stretched)}}};",
         f"int64_t at[{len(kept)}], by[{len(kept) * rank}];",
         "char *kept = team->memory;",
-        f"int64_t bytes = kept_arrays({len(kept)}, {rank}, size, stretched, shape, at, by);",
-        "if (keeps)",
-        "    *team->bytes = bytes;",
+        f"bytes = kept_arrays({len(kept)}, {rank}, size, stretched, shape, at, by);",
     ]
     filled = [
         f"failed |= {_filled(nests, i, one)};" for i, one in enumerate(kept) if one.axis is not None
@@ -251,4 +252,5 @@ def _call(nests: Nests, number: int, name: str, part: NestPart) -> list[str]:
         *lines,
         f"own.order = orders ? orders + {number} : 0;",
         f"failed = {name}(keeps ? 0 : part, lengths, steps, &own);",
+        "most = part_bytes > most ? part_bytes : most;",
     ]
