@@ -268,6 +268,25 @@ def test_logarithms_of_sums_where_parts_cancel(dtype):
                 assert abs(float(z) - exact) <= 2e-19 * 20 + np.finfo(dtype).eps * abs(exact)
 
 
+@pytest.mark.parametrize("exponent", [-305, -302, -200, 0, 200, 290])
+def test_logarithms_of_weighted_sums_where_parts_cancel(exponent):
+    """Also where exponentials of the logarithm overflow, and where errors of products would."""
+    rng = np.random.default_rng(exponent + 400)
+    x = rng.normal(size=(1, 200, 4))
+    w = rng.uniform(0.1, 1, size=x.shape) * 10.0**exponent
+    logs = np.logaddexp.reduce(x + np.log(w), axis=2, keepdims=True)
+    x += rng.uniform(-1, 1, size=logs.shape) - logs
+    (got,) = compiled([formula_of(WeightedLogSumExp((2,)), ["float64"] * 2)])(0, x, w)
+    with mpmath.workdps(50):
+        for z, elements, weights in zip(got[0], x[0], w[0], strict=True):
+            terms = [
+                mpmath.mpf(float(b)) * mpmath.exp(mpmath.mpf(float(a)))
+                for a, b in zip(elements, weights, strict=True)
+            ]
+            exact = mpmath.log(sum(terms))
+            assert abs(mpmath.mpf(float(z)) - exact) <= 4 * 2**-53 * max(abs(exact), 0.125)
+
+
 @pytest.mark.parametrize("op", [LogSumExp, LogMeanExp, WeightedLogSumExp])
 def test_logarithms_of_sums_of_numbers_that_are_cast_to_doubles(op):
     """Where parts cancel, their digits are those of other doubles."""

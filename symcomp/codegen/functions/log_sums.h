@@ -35,15 +35,25 @@ RARE double p_cut_exp_rest(double x, double y, double w, double b)
     return (p - ((p + b) - b)) + (product_error(w, z.hi, p) + w * z.lo);
 }
 
+/* mean exp(-z) - 1; where z is large, by two factors, scaled so that neither errors of products are subnormals
+   nor factors overflow. */
+HELPER double p_distance(double mean, double z)
+{
+    if (fabs(z) < 700) {
+        pair inverse = p_exp_of_sum(-z, 0);
+        double p = mean * inverse.hi;
+        return (p - 1) + (product_error(mean, inverse.hi, p) + mean * inverse.lo);
+    }
+    double scale = z > 0 ? 0x1p-300 : 0x1p300;
+    pair root = p_exp_of_sum(z / -2, 0), one = p_mul_d(root, mean * scale);
+    one = p_mul(one, p_pair(root.hi / scale, root.lo / scale));
+    return (one.hi - 1) + one.lo;
+}
+
 /* x + log((y + e) / n), where only the sum of both is rounded: by a step of Newton's method. */
 RARE double p_plus_log(double x, double y, double e, double n)
 {
-    double total = y + e, mean = n == 1 ? total : total / n, p = mean * n, z = m_log(mean), rest = 0;
-    double left = ((total - p) - product_error(mean, n, p) + sum_error(y, e, total)) / n;
-    if (fabs(z) < 700) {
-        pair inverse = p_exp_of_sum(-z, 0);
-        p = mean * inverse.hi;
-        rest = (p - 1) + (product_error(mean, inverse.hi, p) + mean * inverse.lo);
-    }
-    return (x + z) + (rest + left / mean);
+    double total = y + e, mean = n == 1 ? total : total / n, p = mean * n, z = m_log(mean);
+    double left = (n == 1 ? 0 : (total - p) - product_error(mean, n, p)) + sum_error(y, e, total);
+    return (x + z) + (fabs(z) < INFINITY ? p_distance(mean, z) + left / n / mean : 0);
 }

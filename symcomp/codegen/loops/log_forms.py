@@ -18,8 +18,9 @@ from symcomp.ops.reductions.stable_reduce import LARGEST_BOUND, LogProd
 # Digits of terms up to 1 are cut off where this has its last one; as many are added up exactly.
 MOST_TERMS = 2.0**28
 
-# The logarithm of a weighted sum has the rounding error of a number of this size, at least.
-UNIT = 0.25
+# The logarithm of a weighted sum has the rounding error of a number of this size, at least. Weights
+# above 1e300 or below 1e-305 leave larger ones where parts cancel.
+UNIT = 1.0
 
 Axes = tuple[int, ...]
 
