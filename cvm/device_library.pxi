@@ -41,6 +41,7 @@ cdef class LibraryHandle:
     ----------
     address : int
         The first word of calls.
+    workspace_bytes : int
 
     Parameters
     ----------
@@ -71,6 +72,11 @@ cdef class LibraryHandle:
     @property
     def address(self):
         return <uintptr_t>&self.data
+
+    @property
+    def workspace_bytes(self):
+        """The bytes of the memory that a stream of the handle is given."""
+        return self.data.n_workspace
 
 
 @cython.final

@@ -306,6 +306,7 @@ def library_caller() -> int: ...
 
 class LibraryHandle:
     address: int
+    workspace_bytes: int
     def __init__(
         self,
         handle: int,

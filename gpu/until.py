@@ -82,6 +82,11 @@ class UntilProgram:
         """The bytes on the device that stay from call to call, but for the arena."""
         return self.chunks.kept_bytes + sum(x.nbytes for x in self._constants.values())
 
+    @property
+    def plans(self) -> Any:
+        """The plans of chunks that are kept."""
+        return self.chunks.plans
+
     def drop_arena(self) -> None:
         """Give the memory of intermediate values back, which is kept for the next call."""
         self.chunks.drop_arena()

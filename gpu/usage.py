@@ -66,8 +66,18 @@ def _usage(executable: Executable, shapes: ShapesOf, device: str, inputs: int) -
     results = sum(by_shapes.buffers[i] for i in by_shapes.results)
     regions = [region for region in regions_of(executable) if region.op.device == device]
     kept = sum(region.kept_bytes for region in regions)
+    workspaces = _workspaces(regions)
     values = tuple(v for v in by_shapes.values if _device_of(program.variables[v.slot]) == device)
-    return DeviceUsage(device, inputs, results, by_shapes.peak, allocated, kept, values)
+    return DeviceUsage(
+        device, inputs, results, by_shapes.peak, allocated, kept, workspaces, values
+    )
+
+
+def _workspaces(regions: Sequence[DeviceProgram | UntilProgram]) -> int:
+    """Return the bytes that libraries of kept plans hold for their work; plans share handles."""
+    plans = [kept.plan.native for region in regions for kept in region.plans]
+    handles = [library.handle for plan in plans for library in plan.library_of.values()]
+    return sum({handle.address: handle.workspace_bytes for handle in handles}.values())
 
 
 def _plans(program: Program, shapes: ShapesOf, device: str) -> dict[int, Any] | None:

@@ -253,6 +253,9 @@ class DeviceUsage:
     kept : int
         Bytes that regions keep there besides: copies of constants, and places of small arguments
         and results of graphs.
+    workspaces : int
+        Bytes of the workspaces of libraries that the plans of the regions call: cuBLAS has one for
+        all functions of a device, cuFFT one for each layout.
     values : tuple of StoredValue
         That live there.
     """
@@ -263,6 +266,7 @@ class DeviceUsage:
     peak: int
     allocated: int | None
     kept: int
+    workspaces: int
     values: tuple[StoredValue, ...]
 
     def lines(self, n: int) -> list[str]:
@@ -274,6 +278,7 @@ class DeviceUsage:
             _line("peak of arrays", self.peak),
             _line("allocated by a call", self.allocated),
             _line("kept besides", self.kept),
+            _line("workspaces of libraries", self.workspaces),
             *_table(self.values, n),
         ]
 

@@ -14,6 +14,7 @@ from symcomp.config import config
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.ifelse import ifelse
+from symcomp.tests.gpu.libraries import stand_ins
 from symcomp.tests.gpu.running import DEVICE, array
 from symcomp.vm.memory import DeviceUsage
 
@@ -92,6 +93,40 @@ def test_the_text(eager: Emulator) -> None:
     assert f"\nallocated by a call         {usage(f, (5, 30)).allocated:>14,} bytes\n" in str(
         f.memory_report((5, 30))
     )
+
+
+def test_workspaces_of_libraries(eager: Emulator) -> None:
+    """cuBLAS has one for all functions, cuFFT one for each layout."""
+    x = T.cmatrix("x")
+    values = [np.ones((n, n), "complex64") for n in (8, 6)]
+
+    def compiled(z: Any) -> Any:
+        with config.change_flags(device="emu"):
+            return symcomp.function([x], gpu.to_gpu(z, "emu"))
+
+    with stand_ins(eager, "cublas", "cufft"):
+        f = compiled(T.fft.fft(T.dot(x, x)))
+        assert usage(f, (8, 8)).workspaces == 0
+        before = eager.pool.peak = eager.pool.used
+        f(values[0])
+        found = usage(f, (8, 8))
+        assert found.allocated is not None
+        assert eager.pool.peak - before == found.allocated + found.kept + found.workspaces
+        assert f"\nworkspaces of libraries     {found.workspaces:>14,} bytes\n" in str(found)
+        of_cublas = 4 * 2**20
+        assert of_cublas < found.workspaces < 2 * of_cublas
+        f(values[1])  # another layout, the same handle of cuBLAS
+        grown = usage(f, (6, 6))
+        assert grown.workspaces > found.workspaces
+        g = compiled(T.dot(x, x) * 2)
+        before = eager.pool.peak = eager.pool.used
+        g(values[0])
+        other = usage(g, (8, 8))
+        assert other.workspaces == of_cublas and other.allocated is not None
+        assert eager.pool.peak - before == other.allocated + other.kept
+        del f
+        gc.collect()
+        assert eager.pool.used <= before + other.kept - (grown.workspaces - of_cublas)
 
 
 def test_nothing_is_copied(eager: Emulator) -> None:
