@@ -194,7 +194,8 @@ def _line_kernel(
         "    }",
         "}",
     ]
-    name, text = named(body, THREADS, TOGETHER)
+    # Where two inputs are read, two blocks have as many bytes in flight, and addresses of both.
+    name, text = named(body, THREADS, TOGETHER if inputs == 1 else 2)
     return CudaKernel(name, text, tuple(numbers), inputs + 1, 0, rank, True, THREADS, True)
 
 

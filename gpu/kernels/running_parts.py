@@ -141,7 +141,8 @@ def _last_lines(t: str, is_float: bool, element: str, dtype: str) -> list[str]:
             "}",
         ]
 
-    write = f"if (k < n) *({s} *)at = ({s}){slot};"
+    inside = f"u * {THREADS} < left"
+    write = f"if ({inside}) *({s} *)at = ({s}){slot};"
     before = "sums[threadIdx.x - distance]", "errors[threadIdx.x - distance]"
     total = "sum + error" if is_float else "sum"
     return [
@@ -154,7 +155,8 @@ def _last_lines(t: str, is_float: bool, element: str, dtype: str) -> list[str]:
         f"{t} base_error = errors[0];",
         f"for (int64_t first = begin; first < end; first += {length}) {{",
         f"    const int n = end - first < {length} ? (int)(end - first) : {length};",
-        *(f"    {line}" for line in elements(0, f"{slot} = k < n ? {element} : 0;")),
+        "    const int left = n - (int)threadIdx.x;  // numbers of slots are constants",
+        *(f"    {line}" for line in elements(0, f"{slot} = {inside} ? {element} : 0;")),
         "    __syncthreads();",
         "    sum = 0;",
         "    error = 0;",

@@ -141,7 +141,7 @@ def print_function(
     literals: int,
     threads: int,
     wide: bool,
-    blocks: int = 1,
+    blocks: int | None = 1,
     lanes: int = WARP,
     columns: int = 1,
 ) -> CudaKernel:
@@ -157,8 +157,9 @@ def print_function(
         Of a block.
     wide : bool
         Whether integers have 64 bits.
-    blocks : int
-        How many blocks the registers of a multiprocessor have to suffice for.
+    blocks : int, optional
+        How many blocks the registers of a multiprocessor have to suffice for; None: for one of 256
+        threads, and the compiler does not spill registers to make room for one block more.
     lanes : int
         Of a warp, in loops over groups of lanes.
     columns : int
@@ -177,20 +178,28 @@ def print_function(
         "}",
     ]
     name, text = named(lines, threads, blocks)
-    barriers = "__syncthreads" in text or "from_lane<" in text
     return CudaKernel(
         name, text, signature.numbers, arrays, literals, len(signature.strides), wide, threads,
-        barriers,
+        waits(text),
     )  # fmt: skip
 
 
-def named(lines: Sequence[str], threads: int, blocks: int = 1) -> tuple[str, str]:
+def waits(text: str) -> bool:
+    """Tell whether threads of a kernel wait for one another."""
+    return "__syncthreads" in text or "from_lane<" in text
+
+
+def named(lines: Sequence[str], threads: int, blocks: int | None = 1) -> tuple[str, str]:
     """Return a name that differs for different lines, and the text with it."""
     text = "\n".join(lines) + "\n"
     name = f"kernel_{hashlib.sha256(f'{threads} {text}'.encode()).hexdigest()[:16]}"
-    least = f", {blocks}" if blocks > 1 else ""
-    bounds = f"__global__ void __launch_bounds__({threads}{least}) NAME("
-    return name, text.replace("__global__ void NAME(", bounds).replace("NAME", name)
+    if blocks is None:
+        assert threads <= 256  # a thread has at most 255 of 65,536 registers
+    else:
+        least = f", {blocks}" if blocks > 1 else ""
+        bounds = f"__global__ void __launch_bounds__({threads}{least}) NAME("
+        text = text.replace("__global__ void NAME(", bounds)
+    return name, text.replace("NAME", name)
 
 
 def file_of(texts: Sequence[str]) -> str:
