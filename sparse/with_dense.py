@@ -111,6 +111,12 @@ def dense_entries(x: SparseVariable, dense: TensorVariable, parts: SparseParts) 
     return getitem(checked, major_of(parts) if is_major else parts.indices)
 
 
+def check_length(length: int, n: int) -> None:
+    """Raise ShapeError unless the length of a vector is that of an axis."""
+    if length != n:
+        raise ShapeError(f"sparse: a vector of length {length} meets an axis of length {n}")
+
+
 @record
 class SameLength(Op):
     """z = x, a view; an error unless x has n elements.   (n,), () -> (n,)"""
@@ -119,10 +125,7 @@ class SameLength(Op):
         return [x.type]
 
     def perform(self, x: Any, n: Any) -> Any:
-        if len(x) != int(n):
-            raise ShapeError(
-                f"sparse: a vector of length {len(x)} meets an axis of length {int(n)}"
-            )
+        check_length(len(x), int(n))
         return x
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.codegen.cuda.text import CudaKernel, named, waits
 from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX
 from symcomp.core.record import record
 from symcomp.gpu.formulas import contiguous
@@ -96,7 +96,7 @@ def row_kernel(
         "}",
     ]
     name, text = named(lines, threads)
-    barriers = "__syncthreads" in text
+    barriers = waits(text)
     return CudaKernel(
         name, text, tuple(numbers), len(tables), 0, 0, True, threads, barriers
     )  # fmt: skip

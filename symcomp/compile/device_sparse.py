@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from symcomp.compile import device_patterns
+from symcomp.compile import device_patterns, device_segments
 from symcomp.compile.device_matrices import (
     AssembleOnDevice,
     DeviceComponents,
@@ -275,7 +275,8 @@ FEATURE = Feature(
         (SampledDot, TARGET): _lowered(_plan_sampled, 0, [*TYPES]),
     }
     | LOWERINGS
-    | device_patterns.LOWERINGS,
+    | device_patterns.LOWERINGS
+    | device_segments.LOWERINGS,
 )
 
 

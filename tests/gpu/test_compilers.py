@@ -26,6 +26,7 @@ from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.kernels.running import recurrence_kernel, running_kernel
 from symcomp.gpu.kernels.running_parts import parts_kernel
+from symcomp.gpu.kernels.segments import numbers_kernel, segments_kernel
 from symcomp.gpu.kernels.sorting import EACH, merge_kernel, tiles_kernel
 from symcomp.gpu.kernels.sparse_patterns import columns_kernel, merged_kernel
 from symcomp.gpu.kernels.sparse_rows import (
@@ -319,6 +320,23 @@ def test_nvcc_takes_sorts(arch: str, dtype: str) -> None:
 @pytest.mark.parametrize("arch", ARCHS)
 def test_nvcc_takes_sparse_products(arch: str, dtype: str, index_dtype: str) -> None:
     said = compiled(sparse_kernels(dtype, index_dtype), arch)
+    assert all(frame == ("0", "0") for frame in FRAMES.findall(said)), said
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "index_dtype"),
+    some(
+        ("float32", "float32", "int32"), ("float64", "float64", "int64"),
+        ("bool", "int64", "int32"), ("uint8", "uint64", "int64"),
+    ),
+)  # fmt: skip
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvcc_takes_segments(arch: str, given: str, dtype: str, index_dtype: str) -> None:
+    layouts = [(lanes, is_vector) for lanes in (1, 4, 32) for is_vector in (False, True)]
+    kernels = [segments_kernel("sum", given, dtype, index_dtype, *one) for one in layouts]
+    for kind in ("max", "min"):
+        kernels += [segments_kernel(kind, given, given, index_dtype, *one) for one in layouts]
+    said = compiled([*kernels, numbers_kernel(index_dtype)], arch)
     assert all(frame == ("0", "0") for frame in FRAMES.findall(said)), said
 
 
