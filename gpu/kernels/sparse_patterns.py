@@ -1,9 +1,9 @@
-"""Patterns that two patterns make: products, unions and intersections.
+"""Patterns that two matrices make: products, unions, intersections, and where comparisons are true.
 
 A kernel counts the columns of each row, these are added up to pointers, and, when the host knows
 how many there are in all, another one writes the columns. A block makes one row of a product at a
 time, whose columns are bits of a set, so that they come out in order; a thread merges two rows for
-a union or an intersection.
+the others.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from symcomp.gpu.kernels.sparse_rows import (
     ALONE,
     THREADS,
     CsrRows,
+    entry_type,
     filled,
     index_tables,
     row_kernel,
@@ -29,6 +30,8 @@ from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner, blocks_for
 WORDS, TOGETHER = 2048, 8
 #: The patterns that two patterns make.
 KINDS = ("product", "union", "intersection")
+#: The operators of comparisons, whose patterns depend on entries: two zeros are not stored.
+COMPARED = {"neq": "!=", "lt": "<", "gt": ">"}
 _COLUMNS = """
 for (int64_t i = blockIdx.x; i < rows; i += gridDim.x) {
     int64_t from = 0, count = 0;
@@ -128,6 +131,7 @@ for (int64_t i = (int64_t)blockIdx.x * ALONE + threadIdx.x; i < rows;
     while (k < end || m < stop) {
         const int64_t p = k < end ? (int64_t)indices[k] : INT64_MAX;
         const int64_t q = m < stop ? (int64_t)others[m] : INT64_MAX;
+        ENTRIES
         if (KEPT) {
             WRITE
             at++;
@@ -140,8 +144,11 @@ for (int64_t i = (int64_t)blockIdx.x * ALONE + threadIdx.x; i < rows;
 """
 
 
+_COMPARED_ENTRIES = "const ENTRY x = p <= q ? left[k] : ENTRY{0}, y = q <= p ? right[m] : ENTRY{0};"
+
+
 @cache
-def merged_kernel(dtype: str, kind: str, writes: bool) -> CudaKernel:
+def merged_kernel(dtype: str, kind: str, writes: bool, compared: str | None = None) -> CudaKernel:
     """Return the kernel whose threads merge rows of two patterns: it counts the columns, or writes
     them.
 
@@ -149,34 +156,45 @@ def merged_kernel(dtype: str, kind: str, writes: bool) -> CudaKernel:
     ----------
     dtype : str
         Of indices.
-    kind : {"union", "intersection"}
+    kind : {"union", "intersection", "neq", "lt", "gt"}
     writes : bool
+    compared : str, optional
+        The dtype of the entries that are compared.
     """
+    kept = {"union": "true", "intersection": "p == q"}.get(kind) or f"x {COMPARED[kind]} y"
     body = filled(
-        _MERGED, KEPT="true" if kind == "union" else "p == q", ALONE=ALONE,
+        _MERGED, ENTRIES=_COMPARED_ENTRIES if compared else "", KEPT=kept, ALONE=ALONE,
+        ENTRY=entry_type(compared) if compared else "",
         BEGIN="starts[i]" if writes else 0, COUNT="" if writes else "counts[i] = at;",
         WRITE=f"found[at] = ({C_TYPES[dtype]})(p < q ? p : q);" if writes else "",
     )  # fmt: skip
-    return row_kernel(["rows"], _of_patterns(dtype, writes), body, ALONE)
+    return row_kernel(["rows"], _of_patterns(dtype, writes, compared), body, ALONE)
 
 
-def _of_patterns(dtype: str, writes: bool) -> list[tuple[str, str]]:
-    """Return the tables of two patterns, and of the pattern or the counts that they make."""
+def _of_patterns(
+    dtype: str, writes: bool, compared: str | None = None
+) -> list[tuple[str, str]]:
+    """Return the tables of two patterns, with entries that are compared, and of the pattern or the
+    counts that they make.
+    """
     made = [*index_tables(dtype, "starts"), (C_TYPES[dtype], "found")]
     given = index_tables(dtype, "indices indptr others pointers")
+    if compared:
+        given += [(f"const {entry_type(compared)}", name) for name in ("left", "right")]
     return [*given, *(made if writes else [("int64_t", "counts")])]
 
 
 def plan_pattern_pointers(
     planner: Planner, kind: str, x: CsrRows, y: CsrRows
 ) -> tuple[Operand, Operand]:
-    """Emit where the rows of a pattern that two patterns make begin, and how many entries it has: a
+    """Emit where the rows of a pattern that two matrices make begin, and how many entries it has: a
     number of int64.
     """
     n, dtype = x.count, x.indptr.dtype
     ends = planner.new("int64", [n + 1])
     planner.clear(ends)
-    if n and (kind == "union" or 0 not in (*x.indices.shape, *y.indices.shape)):
+    are_merged = kind == "union" or kind in COMPARED
+    if n and (are_merged or 0 not in (*x.indices.shape, *y.indices.shape)):
         counts, (step,) = planner.new("int64", [n]), ends.strides
         _plan_pattern(planner, kind, x, y, [counts])
         plan_running(planner, ends.view([n], [step], step), counts, 0, True)
@@ -188,7 +206,7 @@ def plan_pattern_pointers(
 def plan_pattern_indices(
     planner: Planner, kind: str, x: CsrRows, y: CsrRows, pointers: Operand, count: int
 ) -> Operand:
-    """Emit the indices of a pattern that two patterns make, whose pointers are known."""
+    """Emit the indices of a pattern that two matrices make, whose pointers are known."""
     found = planner.new(x.indices.dtype, [count])
     if count:
         _plan_pattern(planner, kind, x, y, [contiguous(planner, pointers), found])
@@ -200,9 +218,12 @@ def _plan_pattern(
 ) -> None:
     """Emit counting the columns of each row, or, given pointers, writing them."""
     n, writes = x.count, len(made) > 1
-    given = [*x.pattern(planner), *y.pattern(planner), *made]
+    entries = [contiguous(planner, z.data) for z in (x, y) if z.data is not None]
+    given = [*x.pattern(planner), *y.pattern(planner), *entries, *made]
     if kind == "product":
         kernel, blocks = columns_kernel(x.indices.dtype, writes), min(n, MOST_BLOCKS)
     else:
-        kernel, blocks = merged_kernel(x.indices.dtype, kind, writes), blocks_for(n, ALONE)
+        compared = entries[0].dtype if entries else None
+        kernel = merged_kernel(x.indices.dtype, kind, writes, compared)
+        blocks = blocks_for(n, ALONE)
     planner.launch(kernel, [blocks], [n], given)

@@ -117,18 +117,22 @@ def filled(body: str, **texts: str | int) -> str:
 # -- the entries of a product
 
 
-def _arithmetic(dtype: str) -> tuple[str, str]:
-    """Return the C type of entries, and the expression of z + x y."""
-    if dtype in COMPLEX:
-        return f"complex_number<{C_TYPES[COMPLEX[dtype]]}>", "z + x * y"
-    kind = C_TYPES[dtype]
+def entry_type(dtype: str) -> str:
+    """Return the C type of entries."""
+    part = COMPLEX.get(dtype)
+    return C_TYPES[dtype] if part is None else f"complex_number<{C_TYPES[part]}>"
+
+
+def _sum_of_product(dtype: str) -> str:
+    """Return the expression of z + x y."""
+    kind = entry_type(dtype)
     if dtype == "bool":
-        return kind, f"({kind})(z | (x & y))"
-    if np.dtype(dtype).kind == "f":
-        return kind, "z + x * y"
+        return f"({kind})(z | (x & y))"
+    if np.dtype(dtype).kind in "fc":
+        return "z + x * y"
     # Signed integers would not wrap around.
     wide = "uint64_t" if np.dtype(dtype).itemsize == 8 else "uint32_t"
-    return kind, f"({kind})(({wide})z + ({wide})x * ({wide})y)"
+    return f"({kind})(({wide})z + ({wide})x * ({wide})y)"
 
 
 _ENTRIES = """
@@ -166,7 +170,7 @@ def entries_kernel(dtype: str, index_dtype: str, dense: bool) -> CudaKernel:
     """Return the kernel that adds up the entries of a product at the places of a pattern, or in a
     dense matrix.
     """
-    kind, total = _arithmetic(dtype)
+    kind, total = entry_type(dtype), _sum_of_product(dtype)
     places = [] if dense else index_tables(index_dtype, "places starts")
     tables = [
         (f"const {kind}", "left"), *index_tables(index_dtype, "indices indptr"),

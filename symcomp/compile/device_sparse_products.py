@@ -34,6 +34,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.kernels.sparse_patterns import (
+    COMPARED,
     KINDS,
     plan_pattern_indices,
     plan_pattern_pointers,
@@ -53,7 +54,8 @@ from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, ToDevice, ToHost
 from symcomp.gpu.type import DeviceType
 from symcomp.ops.convert import constant
-from symcomp.ops.shapes.shape import known_length
+from symcomp.ops.shapes.filled import alloc
+from symcomp.ops.shapes.shape import ShapeI, known_length
 from symcomp.rewrite.trace import Firing
 from symcomp.sparse import values
 from symcomp.sparse.components import n_minor, parts_of
@@ -72,16 +74,38 @@ PAIRED = {"add": "union", "maximum": "union", "minimum": "union", "mul": "inters
 
 
 class PatternOp(Op):
-    """Base of the ops on two CSR patterns. Their first inputs: indices, indptr and n_minor of each.
+    """Base of the ops on two CSR patterns. Their first inputs: indices, indptr and n_minor of each,
+    and data before them for comparisons.
 
     Attributes
     ----------
-    kind : {"product", "union", "intersection"}
+    kind : {"product", "union", "intersection", "neq", "lt", "gt"}
         The pattern that the two make.
     """
 
     kind: str
     no_derivative = "it is made when functions are compiled, when derivatives have been taken"
+
+    @property
+    def n_given(self) -> int:
+        """The number of the inputs that are of both matrices."""
+        return 8 if self.kind in COMPARED else 6
+
+    def pattern_of(self, *given: Any) -> tuple[Any, Any]:
+        """Return the indices and pointers that two patterns, or matrices, make."""
+        if self.kind not in COMPARED:
+            return made_pattern(self.kind, *given)
+        d, i, p, n, e, j, q, m = given
+        check_shapes(self.kind, (len(p) - 1, n), (len(q) - 1, m))
+        _, indices, indptr = CombinePatterns(self.kind).perform(d, i, p, e, j, q, n)
+        return indices, indptr
+
+    def check_vectors(self, inputs: Sequence[Any], *more: Any) -> list[Any]:
+        """Raise DTypeError unless all indices have one dtype; return them of the first matrix."""
+        width = self.n_given // 2
+        first, second = ([*inputs[k * width - 3 : k * width - 1]] for k in (1, 2))
+        check_index_vectors(self.kind, *first, *second, *more)
+        return first
 
 
 @record
@@ -90,21 +114,20 @@ class PatternPointers(PatternOp):
     entries it has.
     """
 
-    kind: Annotated[str, one_of(*KINDS)]
+    kind: Annotated[str, one_of(*KINDS, *COMPARED)]
 
     multiple_outputs = True
 
     def output_types(self, *inputs: Any) -> list[Type]:
-        indices, indptr, _, others, pointers, _ = inputs
-        check_index_vectors(self.kind, indices, indptr, others, pointers)
+        _, indptr = self.check_vectors(inputs)
         return [TensorType(indptr.dtype, indptr.type.shape), TensorType("int64", ())]
 
     def perform(self, *given: Any) -> tuple[Any, ...]:
-        indices, indptr = made_pattern(self.kind, *given)
+        indices, indptr = self.pattern_of(*given)
         return indptr, np.array(len(indices), np.int64)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [shapes[1], ()]
+        return [shapes[self.n_given // 2 - 2], ()]
 
 
 @record
@@ -114,18 +137,17 @@ class PatternIndices(PatternOp):
     Its last inputs are the outputs of ``PatternPointers``.
     """
 
-    kind: Annotated[str, one_of(*KINDS)]
+    kind: Annotated[str, one_of(*KINDS, *COMPARED)]
 
     def output_types(self, *inputs: Any) -> list[Type]:
-        indices, indptr, _, others, pointers, _, starts, _ = inputs
-        check_index_vectors(self.kind, indices, indptr, others, pointers, starts)
+        indices, _ = self.check_vectors(inputs, inputs[-2])
         return [TensorType(indices.dtype, (None,))]
 
     def perform(self, *given: Any) -> Any:
-        return made_pattern(self.kind, *given[:6])[0]
+        return self.pattern_of(*given[:-2])[0]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [(node.inputs[7],)]
+        return [(node.inputs[-1],)]
 
 
 @record
@@ -240,16 +262,16 @@ def _factors(
 
 def _plan_pointers(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
-    factors = _factors(planner, node, given, False, op.kind)
+    factors = _factors(planner, node, given, op.kind in COMPARED, op.kind)
     return plan_pattern_pointers(planner, op.kind, *factors)
 
 
 def _plan_indices(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
-    x, y = _factors(planner, node, given, False, op.kind)
-    count = int(given[7])
-    values.check_fits(x.indices.dtype, (x.count, int(given[5])), count, f"the {op.kind}")
-    return [plan_pattern_indices(planner, op.kind, x, y, given[6], count)]
+    x, y = _factors(planner, node, given, op.kind in COMPARED, op.kind)
+    columns, starts, count = int(given[-3]), given[-2], int(given[-1])
+    values.check_fits(x.indices.dtype, (x.count, columns), count, f"the {op.kind}")
+    return [plan_pattern_indices(planner, op.kind, x, y, starts, count)]
 
 
 def _plan_entries(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -305,26 +327,30 @@ def _plan_lookup(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequenc
     return [plan_lookup(planner, CsrRows(indices, indptr, data), pattern)]
 
 
-def _lowered(plan: Plans, on_host: Sequence[int], only_moves: bool = False) -> Lowering:
-    numbers = frozenset(on_host)
-    how = DeviceLowering(plan, lambda node: numbers, only_moves=only_moves)
+def _numbers(node: Apply) -> frozenset[int]:
+    """Return the inputs that are numbers: lengths, and counts of entries."""
+    return frozenset(i for i, x in enumerate(node.inputs) if x.ndim == 0)
+
+
+def _lowered(plan: Plans, only_moves: bool = False) -> Lowering:
+    how = DeviceLowering(plan, _numbers, only_moves=only_moves)
 
     def lowering(node: Apply) -> DeviceLowering | None:
-        arrays = [x for i, x in enumerate(node.inputs) if i not in numbers]
+        arrays = [x for x in node.inputs if x.ndim]
         return how if all(x.dtype in C_TYPES and x.dtype != "float16" for x in arrays) else None
 
     return lowering
 
 
 LOWERINGS: dict[tuple[type, str], Lowering] = {
-    (PatternPointers, TARGET): _lowered(_plan_pointers, (2, 5)),
-    (PatternIndices, TARGET): _lowered(_plan_indices, (2, 5, 7)),
-    (MaskedMatMul, TARGET): _lowered(_plan_entries, (3, 7)),
-    (DenseMatMul, TARGET): _lowered(_plan_dense, (3, 7)),
-    (TransposeCompressed, TARGET): _lowered(_plan_transpose, (3,), only_moves=True),
-    (ScatterDense, TARGET): _lowered(_plan_scatter, (3,), only_moves=True),
-    (GatherDense, TARGET): _lowered(_plan_gather, (), only_moves=True),
-    (Lookup, TARGET): _lowered(_plan_lookup, (), only_moves=True),
+    (PatternPointers, TARGET): _lowered(_plan_pointers),
+    (PatternIndices, TARGET): _lowered(_plan_indices),
+    (MaskedMatMul, TARGET): _lowered(_plan_entries),
+    (DenseMatMul, TARGET): _lowered(_plan_dense),
+    (TransposeCompressed, TARGET): _lowered(_plan_transpose, only_moves=True),
+    (ScatterDense, TARGET): _lowered(_plan_scatter, only_moves=True),
+    (GatherDense, TARGET): _lowered(_plan_gather, only_moves=True),
+    (Lookup, TARGET): _lowered(_plan_lookup, only_moves=True),
 }
 
 
@@ -403,6 +429,9 @@ class _Placer:
         """Return data, indices and indptr of a function of pairs of entries."""
         op: Any = node.op
         d, i, p, e, j, q, n = given
+        if op.kind in COMPARED:
+            indices, indptr = self._pattern(op.kind, [d, i, p, n, e, j, q, n], node.source)
+            return [alloc(constant(np.bool_(True)), ShapeI(0)(indices)), indices, indptr]
         indices, indptr = self._pattern(PAIRED[op.kind], [i, p, n, j, q, n], node.source)
         both = [Lookup()(*arrays, indices, indptr) for arrays in ((d, i, p), (e, j, q))]
         return [ON_ENTRIES[op.kind](*both), indices, indptr]
@@ -418,11 +447,12 @@ class _Placer:
         return self._pattern("product", [*first, *second], source)
 
     def _pattern(self, kind: str, given: Sequence[Any], source: Any) -> Sequence[Any]:
-        """Return the indices and pointers of a pattern that two patterns make."""
+        """Return the indices and pointers of a pattern that two patterns, or matrices, make."""
         key = kind, *given
         if key not in self._made:
             if all(isinstance(x, Constant) for x in given):
-                made = [constant(z) for z in made_pattern(kind, *(x.data for x in given))]
+                values_given = (x.data for x in given)
+                made = [constant(z) for z in PatternPointers(kind).pattern_of(*values_given)]
             else:
                 starts, count = _applied(PatternPointers(kind), given, source)
                 arrays = [*given, starts, count]
@@ -433,8 +463,10 @@ class _Placer:
 
 def _is_pair(node: Apply) -> bool:
     op: Any = node.op
-    is_paired = isinstance(op, CombinePatterns) and op.kind in PAIRED
-    return is_paired or isinstance(op, CompressedMatMul)
+    if isinstance(op, CombinePatterns):  # complex numbers have no order on devices
+        has_order = op.kind == "neq" or not node.inputs[0].dtype.startswith("complex")
+        return op.kind in PAIRED or (op.kind in COMPARED and has_order)
+    return isinstance(op, CompressedMatMul)
 
 
 def _only_scattered(graph: FunctionGraph, node: Apply) -> Apply | None:

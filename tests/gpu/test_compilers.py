@@ -256,6 +256,7 @@ def sparse_kernels(dtype: str, index_dtype: str) -> list[CudaKernel]:
         *(parts_kernel("int64", "int64", 1, last) for last in (False, True)),
         merged_kernel(index_dtype, "union", False),
         merged_kernel(index_dtype, "intersection", True),
+        *(merged_kernel(index_dtype, "neq", writes, dtype) for writes in (False, True)),
         transposed_kernel(index_dtype), starts_kernel(index_dtype),
         *(entries_kernel(dtype, index_dtype, dense) for dense in (False, True)),
         *(dense_kernel(size, index_dtype, writes) for writes in (False, True)),
