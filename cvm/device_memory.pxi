@@ -17,6 +17,17 @@ cdef extern from "device/device_plan.h":
         void *drop_graph
         int (*drop_made)(void *) noexcept
         void *call
+        int (*to_device)(uint64_t, const void *, size_t, void *) noexcept
+        int (*to_host)(void *, uint64_t, size_t, void *) noexcept
+        int (*wait)(void *) noexcept nogil
+        int (*take_pinned)(void **, size_t, unsigned) noexcept
+        int (*give_pinned)(void *) noexcept
+        int (*make_event)(void **, unsigned) noexcept
+        int (*drop_event)(void *) noexcept
+        int (*record)(void *, void *) noexcept
+        int (*query)(void *) noexcept
+        int (*hold)(const uint64_t *, size_t, void *) noexcept
+        uint64_t (*count)(void *, int) noexcept
     int call_library(void *, const uint64_t *, size_t, void *) noexcept nogil
 
 # Blocks of memory are multiples of this many bytes, and begin at such.
@@ -56,8 +67,8 @@ cdef class DeviceCounters:
     launches : int
     waits : int
         How often the host waited for the device.
-    allocations : int
-        Blocks that were asked of the driver, not of the pool.
+    allocations, pinned : int
+        Blocks that were asked of the driver, not of the pool; and such of pinned memory on the host.
     to_device, to_host, within, from_peers : int
         Bytes copied, by the last one from other devices.
     compiled : int
@@ -66,19 +77,19 @@ cdef class DeviceCounters:
         Graphs that were enqueued, each a region or a part of one, and graphs that were recorded.
     """
 
-    cdef public int64_t launches, waits, allocations, to_device, to_host, within, from_peers
+    cdef public int64_t launches, waits, allocations, pinned, to_device, to_host, within, from_peers
     cdef public int64_t compiled, graphs, recorded
 
     def clear(self):
         """Set all counts to 0."""
-        self.launches = self.waits = self.allocations = self.compiled = 0
+        self.launches = self.waits = self.allocations = self.pinned = self.compiled = 0
         self.to_device = self.to_host = self.within = self.from_peers = 0
         self.graphs = self.recorded = 0
 
     def __repr__(self):
         return (
             f"DeviceCounters(launches={self.launches}, waits={self.waits}, allocations={self.allocations}, "
-            f"to_device={self.to_device}, to_host={self.to_host}, within={self.within}, "
+            f"pinned={self.pinned}, to_device={self.to_device}, to_host={self.to_host}, within={self.within}, "
             f"from_peers={self.from_peers}, compiled={self.compiled}, graphs={self.graphs}, recorded={self.recorded})"
         )
 
@@ -91,9 +102,10 @@ cdef class DeviceLibrary:
     Parameters
     ----------
     addresses : dict of str to int
-        Those of "launch", "copy", "fill", "take", "give"; "enter" and "leave", where work needs a context; and,
+        Those of "launch", "copy", "fill", "take", "give", "to_device", "to_host", "wait", "take_pinned", "give_pinned",
+        "make_event", "drop_event", "record" and "query"; "enter" and "leave", where work needs a context;
         where there are graphs, those of "begin_capture", "end_capture", "instantiate", "launch_graph",
-        "drop_graph" and "drop_made".
+        "drop_graph" and "drop_made"; and, where the host does the work, those of "hold" and "count".
     context : int
     """
 
@@ -116,6 +128,17 @@ cdef class DeviceLibrary:
         f.drop_graph = _function(addresses, "drop_graph")
         f.drop_made = <int (*)(void *) noexcept>_function(addresses, "drop_made")
         f.call = <void *>call_library
+        f.to_device = <int (*)(uint64_t, const void *, size_t, void *) noexcept>_function(addresses, "to_device")
+        f.to_host = <int (*)(void *, uint64_t, size_t, void *) noexcept>_function(addresses, "to_host")
+        f.wait = <int (*)(void *) noexcept nogil>_function(addresses, "wait")
+        f.take_pinned = <int (*)(void **, size_t, unsigned) noexcept>_function(addresses, "take_pinned")
+        f.give_pinned = <int (*)(void *) noexcept>_function(addresses, "give_pinned")
+        f.make_event = <int (*)(void **, unsigned) noexcept>_function(addresses, "make_event")
+        f.drop_event = <int (*)(void *) noexcept>_function(addresses, "drop_event")
+        f.record = <int (*)(void *, void *) noexcept>_function(addresses, "record")
+        f.query = <int (*)(void *) noexcept>_function(addresses, "query")
+        f.hold = <int (*)(const uint64_t *, size_t, void *) noexcept>_function(addresses, "hold")
+        f.count = <uint64_t (*)(void *, int) noexcept>_function(addresses, "count")
 
     cdef int enter(self) noexcept nogil:
         return self.functions.enter(self.functions.context) if self.functions.enter != NULL else 0

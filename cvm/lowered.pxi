@@ -47,7 +47,7 @@ cdef class Lowered:
         ]) + b"\0"
         self._kept.append(tensors)
         self.in_python.compute = <PyObject *>self._compute
-        self.in_python.name = "region" if isinstance(step.compute, DeviceRegion) else "python"
+        self.in_python.name = name_in_plans(step.compute)
         self.in_python.several = step.several
         self.in_python.copies = node is not None and is_users(node.op)
         self.in_python.is_tensor = <const char *><bytes>tensors
@@ -97,6 +97,15 @@ cdef Lowered new_lowered(step, str name, plan_function *plan, size_t spec_size):
 def python_call(step):
     """Return what computes an instruction in Python."""
     return Lowered(step, "python")
+
+
+cdef const char *name_in_plans(compute):
+    """Return the name of the calls of a function, which is in C if it is for a device."""
+    if isinstance(compute, DeviceRegion):
+        return "region"
+    if isinstance(compute, CopyToDevice):
+        return "to device"
+    return "to host" if isinstance(compute, CopyToHost) else "python"
 
 
 cdef const InPython *how_in_python(PyObject *lowered) noexcept:

@@ -1,3 +1,4 @@
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -290,6 +291,7 @@ class DeviceCounters:
     launches: int
     waits: int
     allocations: int
+    pinned: int
     to_device: int
     to_host: int
     within: int
@@ -393,20 +395,51 @@ class DevicePlan:
 DEVICE_TIMELINE: ContextVar[Any]
 MOST_PIECES: int
 
+class PinnedMemory:
+    sent: int
+    def empty(self) -> None: ...
+
 class DeviceStream:
     library: DeviceLibrary
     counters: DeviceCounters
+    pool: DevicePool
+    pinned: PinnedMemory
     driver: Any
+    device: str
     address: int
     recorder: int
-    log: list[Any] | None
+    fault: int
+    log: deque[tuple[int, int, Any, list[DeviceMemory]]]
+    has_times: bool
     def __init__(
         self,
         driver: Any,
         library: DeviceLibrary,
         counters: DeviceCounters,
+        pool: DevicePool,
         is_recorded: bool = False,
     ) -> None: ...
+    def begin_anew(self) -> None: ...
+    def to_device(self, target: DeviceMemory, offset: int, source: np.ndarray) -> None: ...
+    def within(
+        self, target: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int
+    ) -> None: ...
+    def note(self, first: int, held: list[DeviceMemory]) -> None: ...
+    def wait(self) -> None: ...
+
+DEVICE_STREAMS: dict[str, DeviceStream]
+
+class CopyToDevice:
+    def __init__(
+        self, device: str, dtype: np.dtype, array_type: type, start: Callable[[str], Any]
+    ) -> None: ...
+    def __call__(self, x: Any) -> Any: ...
+
+class CopyToHost:
+    def __init__(self, several: bool) -> None: ...
+    def __call__(self, *arrays: Any) -> Any: ...
+
+def copies_on_host(arrays: tuple[DeviceArrayBase, ...]) -> list[np.ndarray]: ...
 
 class RegionPlan:
     plan: Any

@@ -19,6 +19,7 @@ from libc.string cimport memcpy, memset
 
 cimport numpy as cnp
 
+import collections
 from contextlib import nullcontext
 import contextvars
 import ctypes
@@ -56,6 +57,9 @@ cdef extern from "Python.h":
 
 cdef class NativeMachine
 
+# The values of the options, by their names: reading an attribute of ``config`` is a call of Python.
+cdef dict options = config.values
+
 # Stands for the GIL where there is none (plan/machine_lock.h).
 cdef object machine_lock = object()
 
@@ -75,6 +79,9 @@ include "sparse.pxi"
 include "device_memory.pxi"
 include "device_library.pxi"
 include "device_plan.pxi"
+include "device_pinned.pxi"
+include "device_stream.pxi"
+include "device_copies.pxi"
 include "device_region.pxi"
 include "straight.pxi"
 include "entry.pxi"

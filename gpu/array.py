@@ -10,7 +10,7 @@ import numpy as np
 
 from symcomp.core.dtype import NATIVE, STORAGE
 from symcomp.core.dtype import canonical as canonical_dtype
-from symcomp.cvm.machine import DeviceArrayBase
+from symcomp.cvm.machine import CopyToDevice, DeviceArrayBase, copies_on_host
 from symcomp.gpu.dlpack import Borrowed, capsule_of, device_name, dtype_of, layout_of, taken_over
 from symcomp.gpu.driver.devices import canonical, driver_of, is_emulator
 from symcomp.gpu.errors import DeviceUnavailable
@@ -75,15 +75,6 @@ class DeviceArray(DeviceArrayBase):
         offset = self.offset + (start if view.size else 0)
         return DeviceArray(self.driver, self.memory, offset, self.dtype, view.shape, view.strides)
 
-    def enqueue_get(self) -> np.ndarray:
-        """Return a host array that is filled when the device has been waited for."""
-        if self.size == 0:
-            return np.empty(self.shape, self.dtype)
-        low, nbytes = self._span()
-        span = np.empty(nbytes, "uint8")
-        self.driver.to_host(span, self.memory, self.offset + low)
-        return np.ndarray(self.shape, self.dtype, span.data, -low, self.strides)
-
     def get(self) -> np.ndarray:
         """Wait for the device, and return the elements as a host array of their own.
 
@@ -92,9 +83,8 @@ class DeviceArray(DeviceArrayBase):
         IndexError, DeviceError
             If work that was enqueued before has failed; the message names the op.
         """
-        found = self.enqueue_get()
-        self.driver.wait()
-        return found if found.flags.c_contiguous else found.copy()
+        found: np.ndarray = copies_on_host((self,))[0]
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -281,10 +271,11 @@ def to_device(value: Any, device: str) -> DeviceArray:
     >>> to_device(np.ones((2, 3), "float32"), "emu").shape
     (2, 3)
     """
-    driver = driver_of(device)
+    device = canonical(device)
     if not isinstance(value, DeviceArray) and hasattr(value, "__cuda_array_interface__"):
-        value = _copied(value, "cuda0" if is_emulator(canonical(device)) else device)
+        value = _copied(value, "cuda0" if is_emulator(device) else device)
     if isinstance(value, DeviceArray):
+        driver = driver_of(device)
         if value.driver is driver:
             return value
         moved = value.moved(driver)
@@ -292,13 +283,9 @@ def to_device(value: Any, device: str) -> DeviceArray:
             return moved
         value = value.get()
     array = np.asarray(value)
-    if array.dtype not in _NATIVE:
-        array = array.astype(canonical_dtype(array.dtype), copy=False)
-    memory = driver.allocate(array.nbytes, f"an array of shape {array.shape}")
-    if array.nbytes:
-        driver.to_device(memory, 0, np.ascontiguousarray(array))
-    strides = contiguous_strides(array.shape, array.itemsize)
-    return DeviceArray(driver, memory, 0, array.dtype, array.shape, strides)
+    dtype = array.dtype if array.dtype in _NATIVE else np.dtype(canonical_dtype(array.dtype))
+    found: DeviceArray = CopyToDevice(device, dtype, DeviceArray, driver_of)(array)
+    return found
 
 
 def _copied(value: Any, device: str) -> DeviceArray:

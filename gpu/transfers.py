@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from symcomp.core.dtype import numpy_dtype
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
+from symcomp.cvm.machine import CopyToDevice, CopyToHost, copies_on_host
 from symcomp.errors import DTypeError
-from symcomp.gpu.array import to_device
-from symcomp.gpu.driver.devices import canonical
+from symcomp.gpu.array import DeviceArray, to_device
+from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.type import DeviceType, DeviceVariable
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.indexing.index import Subtensor
@@ -37,6 +39,13 @@ class ToDevice(Op):
 
     def output_types(self, x: Any) -> list[DeviceType]:
         return [DeviceType(self.device, x.type.dtype, x.type.shape)]
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        (x,) = node.inputs
+        if isinstance(x.type, DeviceType):
+            return self.perform
+        dtype = numpy_dtype(x.type.dtype)
+        return CopyToDevice(self.device, dtype, DeviceArray, driver_of)
 
     def perform(self, x: Any) -> Any:
         return to_device(x, self.device)
@@ -71,6 +80,9 @@ class ToHost(Op):
     def output_types(self, x: Any) -> list[TensorType]:
         return [x.type.on_host]
 
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        return CopyToHost(several=False)
+
     def perform(self, x: Any) -> Any:
         return x.get()
 
@@ -94,11 +106,11 @@ class ToHostTogether(Op):
     def output_types(self, *inputs: Any) -> list[TensorType]:
         return [x.type.on_host for x in inputs]
 
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        return CopyToHost(several=True)
+
     def perform(self, *values: Any) -> tuple[Any, ...]:
-        found = [x.enqueue_get() for x in values]
-        for driver in {id(x.driver): x.driver for x in values}.values():
-            driver.wait()
-        return tuple(z if z.flags.c_contiguous else z.copy() for z in found)
+        return tuple(copies_on_host(values))
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return list(shapes)

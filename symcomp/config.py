@@ -292,6 +292,11 @@ OPTIONS = (
 class Config:
     """The options as attributes; assigning checks the value.
 
+    Attributes
+    ----------
+    values : dict of str to object
+        By the names of the options, for readers in C.
+
     Examples
     --------
     >>> from symcomp import config
@@ -302,8 +307,8 @@ class Config:
     'float32'
     """
 
+    values: dict[str, Any]
     _options: dict[str, Option]
-    _values: dict[str, Any]
     _origins: dict[str, str]
 
     floatX: str
@@ -339,7 +344,7 @@ class Config:
 
     def __init__(self, environ: Mapping[str, str], options: tuple[Option, ...] = OPTIONS) -> None:
         object.__setattr__(self, "_options", {option.name: option for option in options})
-        object.__setattr__(self, "_values", {o.name: o.default for o in options})
+        object.__setattr__(self, "values", {o.name: o.default for o in options})
         object.__setattr__(self, "_origins", {o.name: "default" for o in options})
         self._read_file(environ)
         self._read_flags(environ.get("SYMCOMP_FLAGS", ""))
@@ -370,12 +375,12 @@ class Config:
         if name not in self._options:
             known = ", ".join(self._options)
             raise ConfigError(f"there is no option {name!r} (from {origin}); there are {known}")
-        self._values[name] = self._options[name].parse(value, origin)
+        self.values[name] = self._options[name].parse(value, origin)
         self._origins[name] = origin
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self._values[name]
+            return self.values[name]
         except KeyError:
             known = ", ".join(self._options)
             raise AttributeError(f"there is no option {name!r}; there are {known}") from None
@@ -393,14 +398,14 @@ class Config:
             if name not in self._options:
                 self._set(name, value, "change_flags")
             parsed[name] = self._options[name].parse(value, "change_flags")
-        before = {name: (self._values[name], self._origins[name]) for name in parsed}
-        self._values.update(parsed)
+        before = {name: (self.values[name], self._origins[name]) for name in parsed}
+        self.values.update(parsed)
         self._origins.update(dict.fromkeys(parsed, "change_flags"))
         try:
             yield
         finally:
             for name, (value, origin) in before.items():
-                self._values[name], self._origins[name] = value, origin
+                self.values[name], self._origins[name] = value, origin
 
     def change_flags(self, **flags: Any) -> _ChangedFlags:
         """Set options for the duration of a ``with`` block, or of each call of a decorated
@@ -428,7 +433,7 @@ class Config:
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{name} = {self._values[name]!r} ({self._origins[name]})\n    {option.doc}"
+            f"{name} = {self.values[name]!r} ({self._origins[name]})\n    {option.doc}"
             for name, option in self._options.items()
         )
 

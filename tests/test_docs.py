@@ -30,7 +30,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     for kind, members in PATCHES.items():
         for name, member in members.items():
             monkeypatch.setattr(kind, name, member, raising=False)
-    with config.change_flags(**config._values):
+    with config.change_flags(**config.values):
         for name in config._options:
             monkeypatch.setitem(config._origins, name, "default")
         yield

@@ -36,6 +36,20 @@ typedef struct {
     int (*drop_graph)(void *graph);
     int (*drop_made)(void *made);
     int (*call)(void *function, const uint64_t *words, size_t n, void *stream);  /* see call_library */
+    /* Copies between the device and pinned memory of the host, which is read and written when the work is done. */
+    int (*to_device)(uint64_t target, const void *source, size_t nbytes, void *stream);
+    int (*to_host)(void *target, uint64_t source, size_t nbytes, void *stream);
+    int (*wait)(void *stream);
+    int (*take_pinned)(void **address, size_t nbytes, unsigned flags);
+    int (*give_pinned)(void *address);
+    int (*make_event)(void **event, unsigned flags);
+    int (*drop_event)(void *event);
+    int (*record)(void *event, void *stream);
+    int (*query)(void *event);          /* 0: all work before it is done */
+    /* Where work is done by the host: the blocks that the work which follows uses, and how many pieces were
+       enqueued, or were done. NULL on cards. */
+    int (*hold)(const uint64_t *blocks, size_t n, void *stream);
+    uint64_t (*count)(void *stream, int are_done);
 } DeviceFunctions;
 
 /* A handle of a library (cuBLAS and the like), which has a stream; it is for one thread at a time. */

@@ -27,15 +27,13 @@ from symcomp.gpu.driver.compiler import cubins
 from symcomp.gpu.driver.interface import (
     FAULT_BYTES,
     FAULT_WORDS,
-    DeviceEvent,
     Driver,
     MemoryInfo,
     Result,
     Work,
 )
-from symcomp.gpu.driver.staging import Pending, Staging
-from symcomp.gpu.driver.timeline import CURRENT, KINDS, MOST_EVENTS, Timed, Timeline
-from symcomp.gpu.errors import DeviceError, DeviceUnavailable, unavailable_in_fork
+from symcomp.gpu.driver.timeline import CURRENT, KINDS, MOST_EVENTS, Pending, Timed, Timeline
+from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 from symcomp.lazy import lazy_module
 
 pycuda_driver: Any = lazy_module("pycuda.driver")
@@ -84,6 +82,10 @@ _FUNCTIONS = {
     "begin_capture": "cuStreamBeginCapture_v2", "end_capture": "cuStreamEndCapture",
     "instantiate": "cuGraphInstantiateWithFlags", "launch_graph": "cuGraphLaunch",
     "drop_graph": "cuGraphDestroy", "drop_made": "cuGraphExecDestroy",
+    "to_device": "cuMemcpyHtoDAsync_v2", "to_host": "cuMemcpyDtoHAsync_v2",
+    "wait": "cuStreamSynchronize", "take_pinned": "cuMemHostAlloc", "give_pinned": "cuMemFreeHost",
+    "make_event": "cuEventCreate", "drop_event": "cuEventDestroy_v2", "record": "cuEventRecord",
+    "query": "cuEventQuery",
 }  # fmt: skip
 
 
@@ -169,18 +171,6 @@ def describe_cards() -> list[tuple[str, str]]:
     return found
 
 
-class _Mark(DeviceEvent):
-    def __init__(self, driver: CudaDriver, enqueued: tuple[int, int], event: Any) -> None:
-        self._driver, self._enqueued, self._event = driver, enqueued, event
-
-    def done(self) -> bool:
-        return self._driver.is_past(self._event)
-
-    def wait(self) -> None:
-        self._driver.wait_until(self._event)
-        self._driver.finish(self._enqueued)
-
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -223,21 +213,20 @@ class CudaDriver(Driver):
         self.context = card.retain_primary_context()
         self.context.push()
         self.stream = drv.Stream(1)  # CU_STREAM_NON_BLOCKING
-        self._library, self._process = _Library(), os.getpid()
+        self._library = _Library()
         self._own = self._library.context()
         self.open(DeviceLibrary(self._library.addresses, self._own))
         self._recorder = drv.Stream(1)
         self.queue.address = int(self.stream.handle)
         self.queue.recorder = int(self._recorder.handle)
         flags = drv.host_alloc_flags.DEVICEMAP
-        self._fault = drv.pagelocked_zeros(FAULT_WORDS, np.int64, mem_flags=flags)
-        assert self._fault.nbytes == FAULT_BYTES
+        words: Any = drv.pagelocked_zeros(FAULT_WORDS, np.int64, mem_flags=flags)
+        self.words_of_fault, self._fault = words, int(words.base.get_device_pointer())
+        assert self.words_of_fault.nbytes == FAULT_BYTES
+        self.queue.fault = int(self.words_of_fault.ctypes.data)
         # Recorded anew for each copy from card to card.
         self._order = drv.Event(drv.event_flags.DISABLE_TIMING)
         self._kernels: dict[str, int] = {}
-        self._staging = Staging(lambda n: drv.pagelocked_empty(n, np.uint8), self._mark)
-        # Arrays to be filled, and the pinned memory that their elements come to.
-        self._arrivals: Pending[tuple[np.ndarray, np.ndarray]] = Pending()
         # For profiles: an event at a known time, and work with the events around it.
         self._clock: Any = None
         self._clock_start = 0
@@ -257,12 +246,7 @@ class CudaDriver(Driver):
         return {k.name: self._kernels[k.name] for k in wanted}
 
     @_in_context
-    def enqueue(self, work: Work, bases: list[int], held: Sequence[DeviceMemory]) -> None:
-        """Enqueue work with events around each piece of it."""
-        if os.getpid() != self._process:
-            raise unavailable_in_fork(self.name)
-        self.counters.launches += work.native.launches
-        self.counters.within += work.native.copied
+    def enqueue(self, work: Work, bases: list[int]) -> None:
         timed = self._timed(work)
         functions = tuple(map(_address, timed))
         code, call = work.native.enqueue(functions, int(self.stream.handle), bases)
@@ -275,35 +259,6 @@ class CudaDriver(Driver):
 
     def message(self, code: int) -> str:
         return self._library.message(code)
-
-    @_in_context
-    def to_device(self, target: DeviceMemory, offset: int, source: np.ndarray) -> None:
-        self.counters.to_device += source.nbytes
-        staged = self._staging.take(source.nbytes)
-        used = staged[: source.nbytes]
-        used[:] = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-        with self._timing("to device", source.nbytes):
-            self.drv.memcpy_htod_async(target.address + offset, used, self.stream)
-        self._staging.send(staged)
-
-    @_in_context
-    def to_host(self, target: np.ndarray, source: DeviceMemory, offset: int) -> None:
-        self.counters.to_host += target.nbytes
-        staged = self._staging.take(target.nbytes)
-        with self._timing("to host", target.nbytes):
-            self.drv.memcpy_dtoh_async(
-                staged[: target.nbytes], source.address + offset, self.stream
-            )
-        self._arrivals.add((target, staged))
-
-    @_in_context
-    def within(
-        self, target: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int
-    ) -> None:
-        self.counters.within += nbytes
-        begin, into = source.address + start, target.address + to
-        with self._timing("copy", nbytes):
-            self.drv.memcpy_dtod_async(into, begin, nbytes, self.stream)
 
     def is_current(self) -> bool:
         """Tell whether the context of this thread is that of the card."""
@@ -333,29 +288,26 @@ class CudaDriver(Driver):
     def _copy_after(self, event: Any, into: int, peer: CudaDriver, begin: int, nbytes: int) -> Any:
         self.stream.wait_for_event(event)
         places = (into, self._own), (begin, peer._own)
-        with self._timing("from a device", nbytes):
+        with self.timing("from a device", nbytes):
             self._library.copy_from_peer(*places, nbytes, int(self.stream.handle))
         return self.record()
 
     @contextmanager
-    def _timing(self, kind: str, nbytes: int, label: str = "") -> Iterator[None]:
+    def timing(self, kind: str, nbytes: int, label: str = "") -> Iterator[None]:
         """Put events around the work that is enqueued within, if a timeline is set."""
         timeline = CURRENT.get()
         if timeline is None:
             yield
             return
         if self._clock is None:
-            self._clock = self._event()
-            self._clock.synchronize()
-            self._clock_start = time.perf_counter_ns()
+            self._start_clock()
         timeline.expect(self)
+        self.queue.has_times = True
         start = self._event()
         yield
         self._times.add((timeline, kind, label, nbytes, start, self._event()))
         if len(self._times) >= MOST_EVENTS:
-            added = self._times.added
-            self.stream.synchronize()
-            self._times.finish(added, self._collect_time)
+            self._catch_up(self._times.added)
 
     def _timed(self, work: Work) -> list[Any]:
         """Return the functions that enqueue, with events around each piece of this work."""
@@ -366,7 +318,7 @@ class CudaDriver(Driver):
 
             def run(*given: Any) -> int:
                 call = next(calls)
-                with self._timing(KINDS[call.kind], call.nbytes, call.label):
+                with self.timing(KINDS[call.kind], call.nbytes, call.label):
                     code: int = function(*given)
                 return code
 
@@ -374,13 +326,21 @@ class CudaDriver(Driver):
 
         return list(map(timed, _PROTOTYPES, self._library.enqueuing))
 
+    @_in_context
+    def _start_clock(self) -> None:
+        self._clock = self._event()
+        self._clock.synchronize()
+        self._clock_start = time.perf_counter_ns()
+
+    @_in_context
+    def _catch_up(self, upto: int) -> None:
+        """Wait for the times of all work up to this count."""
+        self._event().synchronize()
+        self.collect_times(upto)
+
+    @_in_context
     def _event(self) -> Any:
         event = self.drv.Event()
-        event.record(self.stream)
-        return event
-
-    def _mark(self) -> Any:
-        event = self.drv.Event(self.drv.event_flags.DISABLE_TIMING)
         event.record(self.stream)
         return event
 
@@ -391,53 +351,16 @@ class CudaDriver(Driver):
         duration = round(1e6 * start.time_till(end))
         timeline.add(Timed(self.name, kind, label, begin, duration, nbytes))
 
-    @_in_context
-    def mark(self) -> DeviceEvent:
-        return _Mark(self, self.enqueued(), self._mark())
+    def times_enqueued(self) -> int:
+        return self._times.added
 
     @_in_context
-    def is_past(self, event: Any) -> bool:
-        """Return whether the work before an event is done."""
-        return bool(event.query())
+    def collect_times(self, upto: int) -> None:
+        self._times.finish(upto, self._collect_time)
+        self.queue.has_times = len(self._times) > 0
 
-    @_in_context
-    def wait_until(self, event: Any) -> None:
-        """Wait for the work before an event."""
-        if not event.query():
-            self.counters.waits += 1
-            event.synchronize()
-
-    @_in_context
-    def wait(self) -> None:
-        self.counters.waits += 1
-        added = self.enqueued()
-        try:
-            self.stream.synchronize()
-        except self.drv.Error as problem:
-            raise DeviceError(f"{self.name}: {problem}") from None
-        self.finish(added)
-        if self._fault[0]:
-            words = self._fault.copy()
-            self._fault[:] = 0
-            raise self.tickets.error(words)
-
-    def enqueued(self) -> tuple[int, int]:
-        """Return how many copies to the host, and timed pieces of work, were enqueued so far."""
-        return self._arrivals.added, self._times.added
-
-    def finish(self, enqueued: tuple[int, int]) -> None:
-        """Fill the arrays, and add the times, of work that is done: all up to these counts.
-
-        Other threads may have enqueued more meanwhile, which is not done.
-        """
-        arrivals, times = enqueued
-        self._times.finish(times, self._collect_time)
-        self._arrivals.finish(arrivals, self._fill)
-
-    def _fill(self, arrival: tuple[np.ndarray, np.ndarray]) -> None:
-        target, staged = arrival
-        target.reshape(-1).view(np.uint8)[:] = staged[: target.nbytes]
-        self._staging.give(staged)
+    def failure(self, code: int) -> Exception:
+        return DeviceError(f"{self.name}: {self.message(code)}")
 
     @_in_context
     def wait_for_others(self) -> None:
@@ -452,7 +375,7 @@ class CudaDriver(Driver):
         return int(self.stream.handle)
 
     def fault_address(self) -> int:
-        return int(self._fault.base.get_device_pointer())
+        return self._fault
 
     @_in_context
     def memory_info(self) -> MemoryInfo:

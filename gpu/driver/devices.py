@@ -6,6 +6,7 @@ import os
 import re
 import threading
 
+from symcomp.cvm.machine import DEVICE_STREAMS
 from symcomp.gpu.driver.cuda import CudaDriver, count_cards
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Driver
@@ -22,9 +23,9 @@ def _begin_anew() -> None:
     """Replace locks that another thread may have held when the process was forked."""
     global _lock
     _lock = threading.Lock()
-    Emulator.common_lock = threading.RLock()
     for name, (_, driver) in _drivers.items():
-        driver.lock = Emulator.common_lock if is_emulator(name) else threading.RLock()
+        driver.lock = threading.RLock()
+        driver.queue.begin_anew()
         if not is_emulator(name):
             driver.queue.address = 0  # CUDA does not work here
 
@@ -98,7 +99,7 @@ def driver_of(name: str) -> Driver:
     name = name if name in _drivers else canonical(name)
     with _lock:
         if name not in _drivers:
-            _drivers[name] = os.getpid(), _start(name)
+            _keep(name, _start(name))
         process, driver = _drivers[name]
     if process != os.getpid() and not is_emulator(name):
         raise unavailable_in_fork(name)
@@ -114,9 +115,14 @@ def set_driver(name: str, driver: Driver | None) -> Driver | None:
     """Use this driver for a device from now on, None: a new one; return the one that was used."""
     with _lock:
         before = _drivers.pop(canonical(name), (0, None))[1]
+        DEVICE_STREAMS.pop(canonical(name), None)
         if driver is not None:
-            _drivers[canonical(name)] = os.getpid(), driver
+            _keep(canonical(name), driver)
     return before
+
+
+def _keep(name: str, driver: Driver) -> None:
+    _drivers[name], DEVICE_STREAMS[name] = (os.getpid(), driver), driver.queue
 
 
 def device_names() -> list[str]:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import ctypes
 import shlex
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from itertools import islice
-from typing import Any
+from typing import ClassVar, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -27,8 +26,8 @@ from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.codegen.functions.c_library import c_library
 from symcomp.config import config
 from symcomp.cvm.machine import DeviceLibrary, DeviceMemory, library_caller
-from symcomp.gpu.driver.interface import FAULT_WORDS, DeviceEvent, Driver, MemoryInfo, Work
-from symcomp.gpu.driver.timeline import CURRENT, KINDS, Timed, Timeline
+from symcomp.gpu.driver.interface import FAULT_WORDS, Driver, MemoryInfo, Work
+from symcomp.gpu.driver.timeline import CURRENT, KINDS, Pending, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 
 FLAGS = (
@@ -38,91 +37,38 @@ FLAGS = (
 )  # fmt: skip
 # Orders in which the threads of a block run: forwards, backwards, and shuffled.
 ORDERS = (0, 1, 2)
-OUT_OF_MEMORY = 2  # CUDA's code
-
-
-class _Mark(DeviceEvent):
-    def __init__(self, device: Emulator) -> None:
-        self._device, self._is_done = device, False
-
-    def reach(self) -> None:
-        self._is_done = True
-
-    def done(self) -> bool:
-        return self._is_done
-
-    def wait(self) -> None:
-        if not self._is_done:
-            self._device.counters.waits += 1
-            self._device.run_until(lambda: self._is_done)
+OUT_OF_MEMORY, FAILED = 2, 719  # CUDA's codes
 
 
 class _Library:
-    """The functions of ``emustream.h``."""
+    """The functions of ``emustream.h``, which are called with the GIL."""
 
     def __init__(self, addresses: Sequence[int]) -> None:
-        begin, drop, run, *others = addresses
-        pointer, number = ctypes.c_void_p, ctypes.c_longlong
-        self.begin = ctypes.CFUNCTYPE(pointer)(begin)
-        self.drop = ctypes.CFUNCTYPE(None, pointer)(drop)
-        self.run = ctypes.CFUNCTYPE(
-            number, pointer, number, number, ctypes.c_int, pointer, number, pointer, pointer
-        )(run)
+        begin, drop, failure, order, time, times, forget_times, from_peer, *others = addresses
+        pointer, number, flag = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int
+        function = ctypes.PYFUNCTYPE
+        self.begin = function(pointer, flag)(begin)
+        self.drop = function(None, pointer)(drop)
+        self.failure = function(ctypes.c_char_p, pointer, pointer, pointer)(failure)
+        self.order = function(None, pointer, flag)(order)
+        self.time = function(None, pointer, flag)(time)
+        self.times = function(None, pointer, number, pointer)(times)
+        self.forget_times = function(None, pointer)(forget_times)
+        self.from_peer = function(flag, number, pointer, number, ctypes.c_size_t, pointer)(
+            from_peer
+        )
         self.machine = dict(zip(_OF_MACHINE, others, strict=True))
+        self.count = function(number, pointer, flag)(self.machine["count"])
 
 
-class _Batch:
-    """The work of plans, recorded one after another.
+class _Piece(NamedTuple):
+    """A piece of work whose times are wanted."""
 
-    Attributes
-    ----------
-    address : int
-    log : list of (Work, list of DeviceMemory)
-        The plans, and what each reads and writes.
-    """
-
-    def __init__(self, device: Emulator, library: _Library, timeline: Timeline | None) -> None:
-        self._device, self._library, self._timeline = device, library, timeline
-        self.log: list[tuple[Work, list[DeviceMemory]]] = []
-        self.address = library.begin()
-        if not self.address:
-            raise MemoryError
-
-    def __del__(self) -> None:
-        if getattr(self, "address", None):
-            self._library.drop(self.address)
-
-    def run(self) -> None:
-        """Do the work.
-
-        Raises
-        ------
-        DeviceError
-            If a piece of it fails; what follows is left out.
-        """
-        first = 0
-        for work, held in self.log:
-            self._run(first, work, held)
-            first += work.native.pieces
-
-    def _run(self, first: int, work: Work, held: list[DeviceMemory]) -> None:
-        timeline, device, n = self._timeline, self._device, work.native.pieces
-        own = [(m.address, m.size) for m in held if m.is_pooled]
-        blocks = np.array(own, "uint64").reshape(-1, 2)
-        said = ctypes.c_char_p()
-        times = np.zeros((0 if timeline is None else n, 2), "int64")
-        failed = self._library.run(
-            self.address, first, n, device.order, blocks.ctypes.data, len(blocks),
-            None if timeline is None else times.ctypes.data, ctypes.byref(said),
-        )  # fmt: skip
-        if failed >= 0:
-            label = next(islice(work.each_call(), failed, None)).label or "kernel"
-            problem = (said.value or b"").decode() or "wrote outside of its arrays"
-            raise DeviceError(f"{label} on {device.name}: {problem}")
-        if timeline is not None:
-            for call, (start, end) in zip(work.each_call(), times.tolist(), strict=True):
-                kind = KINDS[call.kind]
-                timeline.add(Timed(device.name, kind, call.label, start, end - start, call.nbytes))
+    timeline: Timeline
+    number: int
+    kind: str
+    label: str
+    nbytes: int
 
 
 class Emulator(Driver):
@@ -139,25 +85,44 @@ class Emulator(Driver):
     number : int
     """
 
-    #: Fibers, what kernels call shared memory, and the batch in which the machine records are one
-    #: for all threads of the host; and emulators wait for each other: so one lock is for all.
-    common_lock = threading.RLock()
+    #: By the addresses of their streams.
+    _emulators: ClassVar[WeakValueDictionary[int, Emulator]] = WeakValueDictionary()
 
     def __init__(
         self, lazy: bool = True, order: int = 0, keeps_blocks: bool = False, number: int = 0
     ) -> None:
         super().__init__()
-        self.name, self.arch = f"emu{number or ''}", "emu"
-        self.lazy, self.order = lazy, order
-        self.lock, self.library_paths = self.common_lock, {}
-        self._queue: deque[tuple[Callable[[], Any], Any]] = deque()
-        self._fault = np.zeros(FAULT_WORDS, "int64")
+        self.name, self.arch, self.library_paths = f"emu{number or ''}", "emu", {}
+        self.words_of_fault = np.zeros(FAULT_WORDS, "int64")
         self._kernels: dict[str, int] = {}
+        self._times: Pending[_Piece] = Pending()
         source = "\n".join([beginning(), *map(_header, ("cuemu_threads.h", "emustream.h"))])
         self._library = _Library(self._load(source, [*_OF_EMULATOR, *_OF_MACHINE.values()]))
         self.open(DeviceLibrary(self._library.machine), keeps_blocks, is_recorded=True)
-        self._recorder = _Batch(self, self._library, None)
-        self.queue.recorder = self._recorder.address
+        self._stream, self._recorder = self._library.begin(not lazy), self._library.begin(False)
+        if not self._stream or not self._recorder:
+            raise MemoryError
+        self.queue.address, self.queue.recorder = self._stream, self._recorder
+        self.queue.fault = self.fault_address()
+        self._emulators[self._stream] = self
+        self.order = order
+
+    def __del__(self) -> None:
+        for stream in (getattr(self, "_stream", None), getattr(self, "_recorder", None)):
+            if stream:
+                self._library.drop(stream)
+        if hasattr(self, "queue"):
+            self.queue.pinned.empty()
+
+    @property
+    def order(self) -> int:
+        """In which order the threads of a block run."""
+        return self._order
+
+    @order.setter
+    def order(self, order: int) -> None:
+        self._order = order
+        self._library.order(self._stream, order)
 
     def _target(self) -> Target:
         found = target()
@@ -183,136 +148,92 @@ class Emulator(Driver):
             raise DeviceUnavailable("the device 'emu' needs a C++ compiler that works")
         return found[0]
 
-    # -- the queue
-
-    def _put(
-        self, work: Callable[[], Any], *held: Any, kind: str = "", label: str = "", nbytes: int = 0
-    ) -> None:
+    def enqueue(self, work: Work, bases: list[int]) -> None:
         timeline = CURRENT.get()
-        if timeline is not None and kind:
-            work = self._timed(timeline, work, kind, label, nbytes)
-        with self.lock:
-            self._close()
-            self._queue.append((work, held))
-            if not self.lazy:
-                self._drain()
-
-    def _timed(
-        self, timeline: Timeline, work: Callable[[], Any], kind: str, label: str, nbytes: int
-    ) -> Callable[[], None]:
-        """Return work that adds its time to a timeline when it is done."""
-        timeline.expect(self)
-
-        def run() -> None:
-            start = time.perf_counter_ns()
-            work()
-            duration = time.perf_counter_ns() - start
-            timeline.add(Timed(self.name, kind, label, start, duration, nbytes))
-
-        return run
-
-    def _drain(self) -> None:
-        self.run_until(lambda: False)
-
-    def run_until(self, reached: Callable[[], bool]) -> None:
-        """Do the work that waits, up to where ``reached`` holds; what follows an error is left
-        out.
-        """
-        with self.lock:
-            while self._queue and not reached():
-                self._close()
-                work, _ = self._queue.popleft()
-                try:
-                    work()
-                except DeviceError:
-                    self._queue.clear()
-                    raise
-
-    def enqueue(self, work: Work, bases: list[int], held: Sequence[DeviceMemory]) -> None:
-        timeline = CURRENT.get()
-        batch = _Batch(self, self._library, timeline)
+        assert timeline is not None
         functions = tuple(self._library.machine[name] for name in ("launch", "copy", "fill"))
-        functions += (library_caller(),)
-        code, call = work.native.enqueue(functions, batch.address, bases)
+        first = self._begin_timing(timeline)
+        code, call = work.native.enqueue(
+            (*functions, library_caller()), self._stream, bases
+        )
+        self._library.time(self._stream, False)
         if code:
             self.refuse(work, code, call)
-        self.counters.launches += work.native.launches
-        self.counters.within += work.native.copied
-        batch.log.append((work, [*held]))
-        if timeline is not None:
-            timeline.expect(self)
-        self._put(batch.run)
+        for number, one in enumerate(work.each_call(), first):
+            kind = KINDS[one.kind]
+            self._times.add(_Piece(timeline, number, kind, one.label, one.nbytes))
 
-    def begin(self) -> None:
-        """Let the machine record in a batch until something else is enqueued, or work runs."""
-        if not self.lazy:
-            return
-        batch = _Batch(self, self._library, None)
-        with self.lock:
-            self._put(batch.run)
-            self.queue.log, self.queue.address = batch.log, batch.address
+    def _begin_timing(self, timeline: Timeline) -> int:
+        """Let the times of further work be kept; return the number of the next piece."""
+        timeline.expect(self)
+        self.queue.has_times = True
+        self._library.time(self._stream, True)
+        return self._library.count(self._stream, False)
 
-    def _close(self) -> None:
-        """Let the machine record no more in the last batch."""
-        self.queue.address = 0  # first: the machine looks at it
-        self.queue.log = None
+    @contextmanager
+    def timing(self, kind: str, nbytes: int) -> Iterator[None]:
+        timeline = CURRENT.get()
+        assert timeline is not None
+        number = self._begin_timing(timeline)
+        yield
+        self._library.time(self._stream, False)
+        self._times.add(_Piece(timeline, number, kind, "", nbytes))
+
+    def times_enqueued(self) -> int:
+        return self._times.added
+
+    def collect_times(self, upto: int) -> None:
+        self._times.finish(upto, self._collect_time)
+        if not self._times:
+            self.queue.has_times = False
+            self._library.forget_times(self._stream)
+
+    def _collect_time(self, piece: _Piece) -> None:
+        """Add the time of a piece to its timeline, unless it was left out after an error."""
+        timeline, number, kind, label, nbytes = piece
+        times = (ctypes.c_int64 * 2)()
+        self._library.times(self._stream, number, times)
+        start, end = times
+        if end:
+            timeline.add(Timed(self.name, kind, label, start, end - start, nbytes))
+
+    def failure(self, code: int) -> Exception:
+        where, number = ctypes.c_void_p(), ctypes.c_uint64()
+        said = self._library.failure(self._stream, ctypes.byref(where), ctypes.byref(number))
+        failed = self._emulators[where.value or 0]
+        return DeviceError(f"{failed._label(number.value)} on {failed.name}: {said.decode()}")
+
+    def _label(self, number: int) -> str:
+        """Return what a piece of work is of."""
+        for first, end, work, _ in self.queue.log:
+            if first <= number < end and work is not None:
+                return next(islice(work.each_call(), number - first, None)).label or "kernel"
+        return "a copy"
 
     def message(self, code: int) -> str:
+        if code == FAILED:
+            said = self._library.failure(
+                self._stream, ctypes.byref(ctypes.c_void_p()), ctypes.byref(ctypes.c_uint64())
+            )
+            return str(said.decode())
         return "no memory" if code == OUT_OF_MEMORY else f"error {code}"
-
-    def to_device(self, target: DeviceMemory, offset: int, source: np.ndarray) -> None:
-        self.counters.to_device += source.nbytes
-        content = source.tobytes()
-        self._put(
-            lambda: _move(target.address + offset, content, len(content)),
-            target, kind="to device", nbytes=len(content),
-        )  # fmt: skip
-
-    def to_host(self, target: np.ndarray, source: DeviceMemory, offset: int) -> None:
-        self.counters.to_host += target.nbytes
-        self._put(
-            lambda: _move(target.ctypes.data, source.address + offset, target.nbytes),
-            target, source, kind="to host", nbytes=target.nbytes,
-        )  # fmt: skip
-
-    def within(
-        self, target: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int
-    ) -> None:
-        self.counters.within += nbytes
-        self._put(
-            lambda: _move(target.address + to, source.address + start, nbytes),
-            target, source, kind="copy", nbytes=nbytes,
-        )  # fmt: skip
 
     def from_peer(
         self, target: DeviceMemory, to: int, peer: Emulator, source: DeviceMemory, start: int,
         nbytes: int,
     ) -> None:  # fmt: skip
         self.counters.from_peers += nbytes
-        with self.lock:
-            ready, copied = _Mark(peer), _Mark(self)
-            peer._put(ready.reach)
-
-            def copy() -> None:
-                peer.run_until(ready.done)
-                _move(target.address + to, source.address + start, nbytes)
-                copied.reach()
-
-            self._put(copy, target, source, kind="from a device", nbytes=nbytes)
-            peer._put(lambda: self.run_until(copied.done))
-
-    def mark(self) -> DeviceEvent:
-        event = _Mark(self)
-        self._put(event.reach)
-        return event
-
-    def wait(self) -> None:
-        self.counters.waits += 1
-        self._drain()
-        if self._fault[0]:
-            words = self._fault.copy()
-            self._fault[:] = 0
-            raise self.tickets.error(words)
+        into, begin = target.address + to, source.address + start
+        timeline, first = CURRENT.get(), self._library.count(self._stream, False)
+        if timeline is not None:
+            self._begin_timing(timeline)
+        code = self._library.from_peer(into, peer._stream, begin, nbytes, self._stream)
+        self._library.time(self._stream, False)
+        if code:
+            self.refuse(None, code, -1)
+        self.queue.note(first, [target, source])
+        if timeline is not None:  # the first piece waits for the other device
+            self._times.add(_Piece(timeline, first + 1, "from a device", "", nbytes))
 
     def wait_for_others(self) -> None:
         pass  # the host's memory is filled when others tell of it
@@ -326,23 +247,28 @@ class Emulator(Driver):
         return None
 
     def fault_address(self) -> int:
-        return int(self._fault.ctypes.data)
+        return int(self.words_of_fault.ctypes.data)
 
     def memory_info(self) -> MemoryInfo:
         pages = _memory_of_machine()
         return MemoryInfo(pages[0], pages[1], self.pool.used, self.pool.cached)
 
 
-_OF_EMULATOR = ("emu_begin", "emu_drop", "emu_run")
+_OF_EMULATOR = tuple(
+    f"emu_{name}"
+    for name in (
+        "begin", "drop", "failure", "order", "time", "times", "forget_times", "from_peer",
+    )
+)  # fmt: skip
 # Functions like those of CUDA's driver, by the names that the machine has for them.
 _OF_MACHINE = {
     name: f"emu_{name}"
     for name in (
         "launch", "copy", "fill", "take", "give", "begin_capture", "end_capture", "instantiate",
-        "launch_graph", "drop_graph", "drop_made",
+        "launch_graph", "drop_graph", "drop_made", "to_device", "to_host", "wait", "take_pinned",
+        "give_pinned", "make_event", "drop_event", "record", "query", "hold", "count",
     )
 }  # fmt: skip
-_move = ctypes.memmove
 
 
 def _translated(kernels: Sequence[CudaKernel]) -> str:

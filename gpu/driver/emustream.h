@@ -1,29 +1,49 @@
-// The stream and the memory of the emulator: functions with the signatures of CUDA's driver, which record work,
-// and one that runs it. Compiled with cuemu_threads.h, with the flags of kernels.
+// The streams and the memory of the emulator: functions with the signatures of CUDA's driver, which record work, and
+// run it when the host waits. Compiled with cuemu_threads.h, with the flags of kernels. Callers hold the GIL, or what
+// stands for it.
 #include <time.h>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
-enum { LAUNCH, COPY, FILL };
+enum { LAUNCH, COPY, FILL, MOVE, HOLD, REACH, FOLLOW };
 enum { CANARY = 256, UNUSED = 0xA5, FRESH = 0xFF, FREED = 0xDD };
 enum { PARAMETERS = 1, PARAMETERS_SIZE = 2 };   // CUDA's, in the last argument of a launch
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_READY = 600, FAILED = 719 };     // CUDA's codes
 
 // An entry of a file of kernels.
 typedef int Entry(cuemu::Machine *machine, const unsigned *grid, const unsigned *block, size_t shared,
                   const char *given, size_t n);
+struct Stream;
+struct Event {
+  Stream *stream;
+  uint64_t number;      // of the piece of work that reaches it
+  int is_reached, is_dropped;
+};
 struct Work {
   int kind;
   Entry *kernel;
   unsigned grid[3], block[3];
-  size_t shared, at, nbytes;    // of parameters: where they begin in those of the batch
+  size_t shared, at, nbytes;    // of parameters, and of addresses held: where they begin in those of the stream
   uint64_t target, source;
   int value;
+  Event *event;
+  Stream *other;                // FOLLOW: which is run up to the piece before ``number``
+  uint64_t number;
+  int64_t start, end;           // times
 };
-struct Batch {
+// Pieces are numbered from the beginning of the stream, and forgotten when all were run.
+struct Stream {
   Work *work;
   size_t n, room;
   char *given;
   size_t used, most;
+  uint64_t first;               // the number of work[0]
+  size_t done;                  // pieces of ``work``
+  int is_eager, is_timed, order;
+  size_t n_timed;               // pieces whose times were not read
+  size_t held, n_held;          // the addresses of blocks to look after, among ``given``
+  Stream *failed;               // where the last error was: here, or in a stream that this one follows
+  uint64_t failed_number;
+  char message[512];
 };
 
 static int grow(void **memory, size_t *room, size_t wanted, size_t size) {
@@ -35,21 +55,35 @@ static int grow(void **memory, size_t *room, size_t wanted, size_t size) {
   *room = larger;
   return 1;
 }
-static Work *next(void *stream, int kind) {
-  Batch *b = (Batch *)stream;
-  if (!grow((void **)&b->work, &b->room, b->n + 1, sizeof(Work))) return 0;
-  Work *w = b->work + b->n++;
+static Work *next(Stream *s, int kind) {
+  if (!grow((void **)&s->work, &s->room, s->n + 1, sizeof(Work))) return 0;
+  Work *w = s->work + s->n++;
   memset(w, 0, sizeof *w);
   w->kind = kind;
+  s->n_timed += s->is_timed;
   return w;
 }
+// Add bytes to those of the stream; where they begin is *at.
+static int give(Stream *s, const void *bytes, size_t n, size_t *at) {
+  if (!grow((void **)&s->given, &s->most, s->used + n + 16, 1)) return 0;
+  *at = s->used;
+  memcpy(s->given + s->used, bytes, n);
+  s->used += (n + 15) / 16 * 16;
+  return 1;
+}
+static int run(Stream *s, uint64_t until);
+static int ready(Stream *s) { return s->is_eager ? run(s, ~(uint64_t)0) : OK; }
 
-EXPORT void *emu_begin() { return calloc(1, sizeof(Batch)); }
+EXPORT void *emu_begin(int is_eager) {
+  Stream *s = (Stream *)calloc(1, sizeof(Stream));
+  if (s) s->is_eager = is_eager;
+  return s;
+}
 EXPORT void emu_drop(void *stream) {
-  Batch *b = (Batch *)stream;
-  free(b->work);
-  free(b->given);
-  free(b);
+  Stream *s = (Stream *)stream;
+  free(s->work);
+  free(s->given);
+  free(s);
 }
 EXPORT int emu_launch(void *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned shared, void *stream, void **parameters, void **extra) {
@@ -59,56 +93,121 @@ EXPORT int emu_launch(void *kernel, unsigned gx, unsigned gy, unsigned gz, unsig
   for (; *extra; extra += 2)
     if (*extra == (void *)PARAMETERS) given = (const char *)extra[1];
     else if (*extra == (void *)PARAMETERS_SIZE) n = *(size_t *)extra[1];
-  Batch *b = (Batch *)stream;
-  Work *w = next(b, LAUNCH);
-  if (!w || !grow((void **)&b->given, &b->most, b->used + n + 16, 1)) return NO_MEMORY;
+  Stream *s = (Stream *)stream;
+  Work *w = next(s, LAUNCH);
+  if (!w || !give(s, given, n, &w->at)) return NO_MEMORY;
   w->kernel = (Entry *)kernel;
   w->grid[0] = gx, w->grid[1] = gy, w->grid[2] = gz;
   w->block[0] = bx, w->block[1] = by, w->block[2] = bz;
-  w->shared = shared, w->at = b->used, w->nbytes = n;
-  memcpy(b->given + b->used, given, n);
-  b->used += (n + 15) / 16 * 16;
-  return OK;
+  w->shared = shared, w->nbytes = n;
+  return ready(s);
 }
-EXPORT int emu_copy(uint64_t target, uint64_t source, size_t n, void *stream) {
-  Work *w = next(stream, COPY);
+static int move(int kind, uint64_t target, uint64_t source, size_t n, void *stream) {
+  Work *w = next((Stream *)stream, kind);
   if (!w) return NO_MEMORY;
   w->target = target, w->source = source, w->nbytes = n;
-  return OK;
+  return ready((Stream *)stream);
+}
+EXPORT int emu_copy(uint64_t target, uint64_t source, size_t n, void *stream) {
+  return move(COPY, target, source, n, stream);
+}
+EXPORT int emu_to_device(uint64_t target, const void *source, size_t n, void *stream) {
+  return move(MOVE, target, (uint64_t)source, n, stream);
+}
+EXPORT int emu_to_host(void *target, uint64_t source, size_t n, void *stream) {
+  return move(MOVE, (uint64_t)target, source, n, stream);
 }
 EXPORT int emu_fill(uint64_t target, unsigned char value, size_t n, void *stream) {
-  Work *w = next(stream, FILL);
+  Work *w = next((Stream *)stream, FILL);
   if (!w) return NO_MEMORY;
   w->target = target, w->value = value, w->nbytes = n;
-  return OK;
+  return ready((Stream *)stream);
+}
+// The blocks that all further work may write to.
+EXPORT int emu_hold(const uint64_t *blocks, size_t n, void *stream) {
+  Stream *s = (Stream *)stream;
+  Work *w = next(s, HOLD);
+  if (!w || !give(s, blocks, n * sizeof *blocks, &w->at)) return NO_MEMORY;
+  w->nbytes = n;
+  return ready(s);
+}
+// The number of the next piece: to be recorded, or to be run.
+EXPORT uint64_t emu_count(void *stream, int is_run) {
+  const Stream *s = (const Stream *)stream;
+  return s->first + (is_run ? s->done : s->n);
 }
 
-// Graphs are batches: a stream that is captured is emptied into one, which is then added to others.
-static int append(Batch *to, const Batch *from) {
-  if (!grow((void **)&to->work, &to->room, to->n + from->n, sizeof(Work)) ||
-      !grow((void **)&to->given, &to->most, to->used + from->used + 16, 1))
+EXPORT int emu_make_event(void **event, unsigned flags) {
+  *event = calloc(1, sizeof(Event));
+  return *event ? OK : NO_MEMORY;
+}
+EXPORT int emu_drop_event(void *event) {
+  Event *e = (Event *)event;
+  if (e->stream && !e->is_reached) e->is_dropped = 1;
+  else free(e);
+  return OK;
+}
+static void reach(Event *e) {
+  e->is_reached = 1;
+  if (e->is_dropped) free(e);
+}
+EXPORT int emu_record(void *event, void *stream) {
+  Event *e = (Event *)event;
+  Stream *s = (Stream *)stream;
+  Work *w = next(s, REACH);
+  if (!w) return NO_MEMORY;
+  w->event = e;
+  e->stream = s, e->number = emu_count(s, 0), e->is_reached = 0;
+  return ready(s);
+}
+EXPORT int emu_query(void *event) {
+  const Event *e = (const Event *)event;
+  return !e->stream || e->is_reached ? OK : NOT_READY;
+}
+EXPORT int emu_wait(void *stream) { return run((Stream *)stream, ~(uint64_t)0); }
+static int follow(Stream *s, Stream *other) {
+  Work *w = next(s, FOLLOW);
+  if (!w) return NO_MEMORY;
+  w->other = other, w->number = emu_count(other, 0);
+  return ready(s);
+}
+// A copy from the device of another stream: after all that is enqueued there now, and before what will be.
+EXPORT int emu_from_peer(uint64_t target, void *peer, uint64_t source, size_t n, void *stream) {
+  int code = follow((Stream *)stream, (Stream *)peer);
+  if (!code) code = move(MOVE, target, source, n, stream);
+  return code ? code : follow((Stream *)peer, (Stream *)stream);
+}
+EXPORT int emu_take_pinned(void **address, size_t n, unsigned flags) {
+  *address = malloc(n ? n : 1);
+  return *address ? OK : NO_MEMORY;
+}
+EXPORT int emu_give_pinned(void *address) { return free(address), OK; }
+
+// Graphs are streams: one that is captured is emptied into one, which is then added to others.
+static int append(Stream *to, const Stream *from) {
+  const size_t before = to->used;
+  size_t at;
+  if (!grow((void **)&to->work, &to->room, to->n + from->n, sizeof(Work)) || !give(to, from->given, from->used, &at))
     return NO_MEMORY;
   for (size_t i = 0; i < from->n; ++i) {
     Work *w = to->work + to->n++;
     *w = from->work[i];
-    w->at += to->used;
+    w->at += before;
   }
-  memcpy(to->given + to->used, from->given, from->used);
-  to->used += from->used;
-  return OK;
+  return ready(to);
 }
 static int copied(void **made, const void *from) {
-  *made = emu_begin();
-  return *made ? append((Batch *)*made, (const Batch *)from) : NO_MEMORY;
+  *made = emu_begin(0);
+  return *made ? append((Stream *)*made, (const Stream *)from) : NO_MEMORY;
 }
 EXPORT int emu_begin_capture(void *stream, int mode) {
-  Batch *b = (Batch *)stream;
-  b->n = b->used = 0;
+  Stream *s = (Stream *)stream;
+  s->n = s->used = 0;
   return OK;
 }
 EXPORT int emu_end_capture(void *stream, void **graph) { return copied(graph, stream); }
 EXPORT int emu_instantiate(void **made, void *graph, unsigned long long flags) { return copied(made, graph); }
-EXPORT int emu_launch_graph(void *made, void *stream) { return append((Batch *)stream, (const Batch *)made); }
+EXPORT int emu_launch_graph(void *made, void *stream) { return append((Stream *)stream, (const Stream *)made); }
 EXPORT int emu_drop_graph(void *graph) { return emu_drop(graph), OK; }
 EXPORT int emu_drop_made(void *made) { return emu_drop(made), OK; }
 
@@ -155,30 +254,81 @@ static int is_unused(const unsigned char *p) {
 #endif
   return 1;
 }
-// Run n pieces of a batch, and look after each launch whether something lies before or behind the blocks (address
-// and bytes of each). `times`, if there, gets when each piece began and ended. Return the number of the piece that
-// failed, whose message is *message, 0 if it wrote outside; or -1.
-EXPORT long long emu_run(void *stream, long long first, long long n, int order, const uint64_t *blocks,
-                         long long n_blocks, int64_t *times, const char **message) {
-  const Batch *b = (const Batch *)stream;
-  *message = 0;
-  for (long long i = 0; i < n; ++i) {
-    const Work *w = b->work + first + i;
-    if (times) times[2 * i] = now();
-    if (w->kind == COPY) memmove((void *)w->target, (void *)w->source, w->nbytes);
-    else if (w->kind == FILL) memset((void *)w->target, w->value, w->nbytes);
-    else {
-      cuemu_schedule = order, cuemu_errmsg[0] = 0;
-      if (w->kernel(&cuemu_threads, w->grid, w->block, w->shared, b->given + w->at, w->nbytes)) {
-        *message = cuemu_errmsg;
-        return i;
-      }
-    }
-    if (times) times[2 * i + 1] = now();
-    for (long long k = 0; k < n_blocks; ++k) {
-      const unsigned char *p = (const unsigned char *)blocks[2 * k];
-      if (!is_unused(p - CANARY) || !is_unused(p + blocks[2 * k + 1])) return i;
-    }
+// Whether nothing was written before or behind the blocks that are held.
+static int are_intact(const Stream *s) {
+  const uint64_t *blocks = (const uint64_t *)(s->given + s->held);
+  for (size_t k = 0; k < s->n_held; ++k) {
+    const unsigned char *p = (const unsigned char *)blocks[k];
+    if (!is_unused(p - CANARY) || !is_unused(p + ((const Header *)(p - CANARY) - 1)->nbytes)) return 0;
   }
-  return -1;
+  return 1;
+}
+static int run_piece(Stream *s, Work *w) {
+  switch (w->kind) {
+  case LAUNCH:
+    cuemu_schedule = s->order, cuemu_errmsg[0] = 0;
+    if (w->kernel(&cuemu_threads, w->grid, w->block, w->shared, s->given + w->at, w->nbytes)) {
+      snprintf(s->message, sizeof s->message, "%s", cuemu_errmsg);
+      return FAILED;
+    }
+    break;
+  case COPY: case MOVE: memmove((void *)w->target, (void *)w->source, w->nbytes); break;
+  case FILL: memset((void *)w->target, w->value, w->nbytes); break;
+  case HOLD: s->held = w->at, s->n_held = w->nbytes; break;
+  case REACH: reach(w->event); break;
+  case FOLLOW: {
+    const int code = run(w->other, w->number);
+    if (code) s->failed = w->other->failed;
+    return code;
+  }
+  }
+  if (w->kind <= FILL && !are_intact(s)) {
+    snprintf(s->message, sizeof s->message, "wrote outside of its arrays");
+    return FAILED;
+  }
+  return OK;
+}
+static void forget(Stream *s) {
+  if (s->done < s->n || s->n_timed) return;
+  s->first += s->n;
+  s->n = s->done = s->used = s->n_held = 0;
+}
+// Run the pieces before the one of this number. What follows an error is left out; events there are reached.
+static int run(Stream *s, uint64_t until) {
+  int code = OK;
+  while (!code && s->done < s->n && s->first + s->done < until) {
+    Work *w = s->work + s->done;
+    if (s->n_timed) w->start = now();
+    s->failed = s;
+    code = run_piece(s, w);
+    if (s->n_timed) w->end = now();
+    if (code) break;
+    s->done++;
+  }
+  if (code) {
+    s->failed_number = s->first + s->done;
+    for (; s->done < s->n; s->done++)
+      if (s->work[s->done].kind == REACH) reach(s->work[s->done].event);
+  }
+  forget(s);
+  return code;
+}
+// Where, and in which stream, the last error of a stream was.
+EXPORT const char *emu_failure(void *stream, void **where, uint64_t *number) {
+  const Stream *s = ((Stream *)stream)->failed;
+  *where = (void *)s, *number = s->failed_number;
+  return s->message;
+}
+EXPORT void emu_order(void *stream, int order) { ((Stream *)stream)->order = order; }
+// Let the times of pieces that are recorded be kept until they are read.
+EXPORT void emu_time(void *stream, int is_timed) { ((Stream *)stream)->is_timed = is_timed; }
+// When a piece began and ended.
+EXPORT void emu_times(void *stream, uint64_t number, int64_t *times) {
+  const Stream *s = (const Stream *)stream;
+  const Work *w = s->work + (number - s->first);
+  times[0] = w->start, times[1] = w->end;
+}
+EXPORT void emu_forget_times(void *stream) {
+  ((Stream *)stream)->n_timed = 0;
+  forget((Stream *)stream);
 }

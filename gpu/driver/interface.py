@@ -6,6 +6,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -22,7 +23,7 @@ from symcomp.cvm.machine import (
     LibraryHandle,
 )
 from symcomp.errors import IndexOutOfRangeError
-from symcomp.gpu.errors import DeviceError, DeviceMemoryError
+from symcomp.gpu.errors import DeviceError, DeviceMemoryError, unavailable_in_fork
 
 Result = TypeVar("Result")
 
@@ -48,18 +49,6 @@ class MemoryInfo:
     total: int
     used: int
     cached: int
-
-
-class DeviceEvent(ABC):
-    """A mark in the work of a device."""
-
-    @abstractmethod
-    def done(self) -> bool:
-        """Return without waiting whether all work enqueued before the mark is done."""
-
-    @abstractmethod
-    def wait(self) -> None:
-        """Wait for it."""
 
 
 # Functions that make errors of a label and the two numbers of a fault.
@@ -162,12 +151,15 @@ class Driver(ABC):
         The files of libraries; None: those of this machine.
     lock : RLock
         Of what one thread does at a time.
+    words_of_fault : numpy.ndarray
+        FAULT_WORDS integers of the host that kernels write to, as ``Tickets`` tells.
     """
 
     name: str
     arch: str
     pool: DevicePool
     queue: DeviceStream
+    words_of_fault: np.ndarray
 
     def __init__(self) -> None:
         self.counters, self.tickets = DeviceCounters(), Tickets()
@@ -180,7 +172,7 @@ class Driver(ABC):
     ) -> None:
         """Give the machine the functions of the driver; see ``DevicePool`` and ``DeviceStream``."""
         self.pool = DevicePool(library, self.counters, self.refuse_memory, keeps_blocks)
-        self.queue = DeviceStream(self, library, self.counters, is_recorded)
+        self.queue = DeviceStream(self, library, self.counters, self.pool, is_recorded)
 
     def in_context(self, function: Callable[..., Result], *given: Any) -> Result:
         """Call a function of a library in any thread, for this device."""
@@ -190,8 +182,12 @@ class Driver(ABC):
         """Return device memory; see ``DevicePool.allocate``."""
         return self.pool.allocate(nbytes, what)
 
-    def refuse_memory(self, pool: DevicePool, nbytes: int, what: str, code: int) -> NoReturn:
-        """Raise the error of a request for memory that cannot be met."""
+    def refuse_memory(self, pool: DevicePool, nbytes: int, what: Any, code: int) -> NoReturn:
+        """Raise the error of a request for memory that cannot be met; ``what`` it is for in words,
+        or an array that is to be copied.
+        """
+        if isinstance(what, np.ndarray):
+            what = f"an array of shape {what.shape}"
         limit = f" of at most {pool.limit}" if pool.limit else ""
         raise DeviceMemoryError(
             f"{self.name}: no {nbytes} bytes for {what}; {pool.used} bytes{limit} are in use by "
@@ -199,8 +195,8 @@ class Driver(ABC):
             f"({self.message(code)})"
         )
 
-    def refuse(self, work: Work, code: int, call: int) -> NoReturn:
-        """Raise the error of a call of a plan that cannot be enqueued."""
+    def refuse(self, work: Work | None, code: int, call: int) -> NoReturn:
+        """Raise the error of a call of a plan, or of other work, that cannot be enqueued."""
         raise DeviceError(self._refusal(work, code, call))
 
     def warn_of_recording(self, work: Work, code: int, call: int) -> None:
@@ -213,10 +209,22 @@ class Driver(ABC):
             stacklevel=2,
         )
 
-    def _refusal(self, work: Work, code: int, call: int) -> str:
+    def _refusal(self, work: Work | None, code: int, call: int) -> str:
+        if work is None:
+            return f"a copy on {self.name}: {self.message(code)}"
         label = work.labels[call] if call >= 0 else ""
         said = work.library_of.get(call, self).message(code)
         return f"{label or 'kernel'} on {self.name}: {said}"
+
+    def lost(self) -> Exception:
+        """Return the error of a device that cannot be used in this process."""
+        return unavailable_in_fork(self.name)
+
+    def fault(self) -> Exception:
+        """Return the error that work has reported, and forget it."""
+        words = self.words_of_fault.copy()
+        self.words_of_fault[:] = 0
+        return self.tickets.error(words)
 
     @abstractmethod
     def message(self, code: int) -> str:
@@ -228,35 +236,42 @@ class Driver(ABC):
         found in the cache.
         """
 
-    def begin(self) -> None:  # noqa: B027  not all drivers need it
-        """Set the address of ``queue``, if the machine may enqueue there now."""
-
     @abstractmethod
-    def enqueue(self, work: Work, bases: list[int], held: Sequence[DeviceMemory]) -> None:
-        """Enqueue the calls of a plan, and time them if a timeline is set.
+    def enqueue(self, work: Work, bases: list[int]) -> None:
+        """Enqueue the calls of a plan, and time each, as a timeline is set.
 
         Parameters
         ----------
         work : Work
         bases : list of int
             The addresses that those of the plan are counted from.
-        held : sequence of Memory
-            What the work reads and writes.
         """
 
     @abstractmethod
+    def timing(self, kind: str, nbytes: int) -> AbstractContextManager[None]:
+        """Time the piece of work that is enqueued within, as a timeline is set."""
+
+    @abstractmethod
+    def times_enqueued(self) -> int:
+        """Return how many pieces of work were to be timed so far."""
+
+    @abstractmethod
+    def collect_times(self, upto: int) -> None:
+        """Add the times of work that is done to their timelines: all up to this count."""
+
+    @abstractmethod
+    def failure(self, code: int) -> Exception:
+        """Return the error of work that was waited for."""
+
     def to_device(self, target: DeviceMemory, offset: int, source: np.ndarray) -> None:
-        """Enqueue a copy of an array in C order; the array may be changed at once."""
+        """Enqueue a copy of an array, in C order; the array may be changed at once."""
+        self.queue.to_device(target, offset, source)
 
-    @abstractmethod
-    def to_host(self, target: np.ndarray, source: DeviceMemory, offset: int) -> None:
-        """Enqueue a copy to an array in C order, which is filled after the next ``wait``."""
-
-    @abstractmethod
     def within(
         self, target: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int
     ) -> None:
         """Enqueue a copy on the device, of bytes that do not overlap."""
+        self.queue.within(target, to, source, start, nbytes)
 
     @abstractmethod
     def from_peer(
@@ -283,13 +298,9 @@ class Driver(ABC):
         nbytes : int
         """
 
-    @abstractmethod
-    def mark(self) -> DeviceEvent:
-        """Enqueue an event."""
-
-    @abstractmethod
     def wait(self) -> None:
         """Wait until all work is done; raise the error of the first that failed."""
+        self.queue.wait()
 
     @abstractmethod
     def wait_for_others(self) -> None:

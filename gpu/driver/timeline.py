@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from symcomp.cvm.machine import DEVICE_TIMELINE as CURRENT
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 KINDS = {"launch": "kernel", "copy": "copy", "clear": "clear", "library": "library"}
 # The most events that are kept: the last ones.
 MOST_EVENTS = 1 << 16
+
+Item = TypeVar("Item")
 
 
 class Timed(NamedTuple):
@@ -52,6 +54,43 @@ class Total:
 
     def __init__(self) -> None:
         self.count = self.nanoseconds = self.nbytes = 0
+
+
+class Pending(Generic[Item]):
+    """Things to finish, in order, when the work that was enqueued before them is done.
+
+    Any thread adds; a thread that has waited finishes the things added before its wait.
+
+    Attributes
+    ----------
+    added : int
+        How many were added so far.
+    """
+
+    def __init__(self) -> None:
+        self.added = 0
+        self._finished = 0
+        self._items: deque[Item] = deque()
+        # Collected garbage, whose memory may have to be waited for, calls within calls.
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def add(self, item: Item) -> None:
+        """Add one, whose work has been enqueued."""
+        with self._lock:
+            self._items.append(item)
+            self.added += 1
+
+    def finish(self, upto: int, act: Callable[[Item], Any]) -> None:
+        """Call ``act`` for each of the first ``upto`` that is not finished yet; return when all of
+        them are, by this thread or another one.
+        """
+        with self._lock:
+            while self._finished < upto:
+                self._finished += 1
+                act(self._items.popleft())
 
 
 class Timeline:

@@ -19,6 +19,7 @@ from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
+from symcomp.cvm.machine import copies_on_host
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.devices import canonical, driver_of
@@ -66,7 +67,7 @@ class SparsePattern:
         """
         found = self._transposed
         if found is None:
-            indices, indptr = together(self.indices, self.indptr)
+            indices, indptr = copies_on_host((self.indices, self.indptr))
             arrays = transposed_pattern(indices, indptr, self.n_minor)
             found = self._transposed = tuple(to_device(x, self.indices.device) for x in arrays)
         return found
@@ -121,7 +122,7 @@ class DeviceMatrix:
     def get(self) -> Any:
         """Wait for the device, and return the matrix as one of SciPy's."""
         pattern = self.pattern
-        data, indices, indptr = together(self.data, pattern.indices, pattern.indptr)
+        data, indices, indptr = copies_on_host((self.data, pattern.indices, pattern.indptr))
         arrays = SparseArrays(data, indices, indptr, pattern.shape)
         return assemble(self.kind.format, self.kind.container, arrays)
 
@@ -141,13 +142,6 @@ class DeviceMatrix:
 
     def __reduce__(self) -> Any:
         return on_device, (self.kind, self.get(), self.device)
-
-
-def together(*arrays: DeviceArray) -> list[np.ndarray]:
-    """Return arrays of one device on the host, which waits once."""
-    found = [x.enqueue_get() for x in arrays]
-    arrays[0].driver.wait()
-    return found
 
 
 def transposed_pattern(indices: Any, indptr: Any, n_minor: int) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from symcomp.config import config
 def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     before = set(sys.modules)
     for name in DEFAULTS:
-        monkeypatch.setitem(config._values, name, config._options[name].default)
+        monkeypatch.setitem(config.values, name, config._options[name].default)
         monkeypatch.setitem(config._origins, name, "default")
     for kind, members in PATCHES.items():
         for name, member in members.items():

@@ -1,7 +1,8 @@
 """Expressions computed on the emulator, in several orders of threads, beside the processor."""
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,22 @@ def ops_on_host(f: Any) -> list[str]:
 def products_by(driver: Driver) -> str:
     """Return which kind of work multiplies matrices."""
     return "kernel" if library_of(driver, Cublas) is None else "library"
+
+
+def functions_called(call: Callable[[], Any]) -> list[str]:
+    """Return the functions in Python that a call runs, but for itself."""
+    found = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            found.append(f"{frame.f_code.co_filename}: {frame.f_code.co_name}")
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return found[1:]
 
 
 def compile_both(inputs: Sequence[Any], outputs: Any, **options: Any) -> tuple[Any, Any]:

@@ -29,7 +29,11 @@ class Card(Emulator):
 
     def __init__(self) -> None:
         super().__init__()
-        self.name, self.waits_for_others = "cuda0", 0
+        self.waits_for_others = 0
+
+    def open(self, *given: Any, **options: Any) -> None:
+        self.name = "cuda0"
+        super().open(*given, **options)
 
     def wait_for_others(self) -> None:
         self.waits_for_others += 1

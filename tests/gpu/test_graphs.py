@@ -93,8 +93,9 @@ def test_what_a_driver_refuses_to_record_is_enqueued_call_by_call(reusing: Any) 
     refuse = kind(lambda stream, mode: 900)
     address = ctypes.cast(refuse, ctypes.c_void_p).value
     functions = {**reusing._library.machine, "begin_capture": address}
+    address_of_stream = reusing.queue.address
     reusing.open(type(reusing.pool.library)(functions), keeps_blocks=True, is_recorded=True)
-    reusing.queue.recorder = 1
+    reusing.queue.address, reusing.queue.recorder = address_of_stream, 1
     f, w = steps()
     g, v = steps()
     with config.change_flags(gpu_graphs=False):

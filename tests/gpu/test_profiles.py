@@ -1,7 +1,6 @@
 """Profiles and traces of work on devices."""
 
 import json
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +14,7 @@ from symcomp.config import config
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.cuda import CudaDriver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.staging import Pending
-from symcomp.gpu.driver.timeline import CURRENT, Timeline
+from symcomp.gpu.driver.timeline import CURRENT, Pending, Timeline
 from symcomp.ifelse import ifelse
 from symcomp.profiling.devices import STREAMS
 from symcomp.profiling.stats import text_at_exit
@@ -178,22 +176,22 @@ class FakeEvent:
 def test_events_of_cards() -> None:
     driver = object.__new__(CudaDriver)
     vars(driver).update(
-        drv=SimpleNamespace(Event=FakeEvent), name="cuda0", owner=threading.get_ident(),
-        _times=Pending(), _clock=None, _clock_start=0, _arrivals=Pending(), stream=None,
-        wait=lambda: driver.finish(driver.enqueued()),
+        drv=SimpleNamespace(Event=FakeEvent), name="cuda0", is_current=lambda: True, stream=None,
+        _times=Pending(), _clock=None, _clock_start=0, queue=SimpleNamespace(has_times=False),
+        wait=lambda: driver.collect_times(driver.times_enqueued()),
     )  # fmt: skip
-    with driver._timing("copy", 8):
+    with driver.timing("copy", 8):
         pass
     assert driver._clock is None and not driver._times  # no function is profiled
     timeline = Timeline()
     before = CURRENT.set(timeline)
     for _ in range(2):
-        with driver._timing("kernel", 24, "Dot"):
+        with driver.timing("kernel", 24, "Dot"):
             pass
     CURRENT.reset(before)
-    assert not timeline.events and len(driver._times) == 2
+    assert not timeline.events and len(driver._times) == 2 and driver.queue.has_times
     timeline.finish()
-    assert not driver._times
+    assert not driver._times and not driver.queue.has_times
     first, second = timeline.events
     assert (first.kind, first.label, first.nbytes, first.duration) == ("kernel", "Dot", 24, 10**6)
     assert second.start - first.start == 2 * 10**6 == first.start - driver._clock_start + 10**6

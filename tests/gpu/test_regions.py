@@ -1,9 +1,6 @@
 """Regions as functions in C: no Python in a call, kept memory, and errors when there is none."""
 
-import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,26 +14,9 @@ from symcomp.cvm.machine import DeviceMemory, rounded
 from symcomp.gpu import DeviceMemoryError
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.region import DeviceGraph
-from symcomp.tests.gpu.running import DEVICE
+from symcomp.tests.gpu.running import DEVICE, functions_called
 
 on_emu = config.change_flags(device=DEVICE)
-FOLDER = str(Path(gpu.__file__).parent)
-
-
-def functions_called(call: Callable[[], Any]) -> list[str]:
-    """Return the functions in Python of this package that a call runs."""
-    found = []
-
-    def note(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(FOLDER):
-            found.append(frame.f_code.co_name)
-
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return found
 
 
 def region_of(f: Any) -> Any:
@@ -58,7 +38,7 @@ def test_a_step_runs_no_python(emu: Emulator) -> None:
     f, w = steps()
     losses = [f() for _ in range(3)]
     emu.wait()
-    losses.append(f())  # the emulator begins to record
+    losses.append(f())
     assert functions_called(lambda: losses.append(f())) == []
     assert emu.counters.waits == 1 and "region(" in str(f.plan())
     assert len({float(loss) for loss in losses}) == 5

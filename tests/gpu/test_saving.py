@@ -255,10 +255,10 @@ def test_pickles(emu: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
         for one, other in zip(values(twin(BATCH, 1)), values(f(BATCH, 1)), strict=True):
             np.testing.assert_array_equal(one, other)
 
-    def missing(name: str) -> None:
+    def missing(value: Any, name: str) -> None:
         raise DeviceUnavailable(f"there is no {name}")
 
-    monkeypatch.setattr("symcomp.gpu.array.driver_of", missing)
+    monkeypatch.setattr("symcomp.gpu.array.to_device", missing)
     with pytest.raises(DeviceUnavailable) as caught:
         pickle.loads(text)
     assert "symcomp.save" in caught.value.__notes__[0]

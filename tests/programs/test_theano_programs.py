@@ -25,7 +25,7 @@ def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = set(sys.modules)
     monkeypatch.syspath_prepend(PROGRAMS)
     for name in DEFAULTS:
-        monkeypatch.setitem(config._values, name, config._options[name].default)
+        monkeypatch.setitem(config.values, name, config._options[name].default)
         monkeypatch.setitem(config._origins, name, "default")
     for kind, members in PATCHES.items():
         for name, member in members.items():
@@ -233,7 +233,7 @@ def test_a_script_is_run_with_its_arguments() -> None:
 
 
 def test_gpu_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(config._values, "device", "emu")
+    monkeypatch.setitem(config.values, "device", "emu")
     before = set_driver("emu", Emulator())
     module = program("gpu_network")
     assert module.cuda_ndarray is None and module.pygpu is None
