@@ -73,7 +73,7 @@ class Executable:
             if how is not None:
                 bodies = [self._body(node.op, how, *ends) for ends in node.op.inner_graphs()]
                 self.bodies[node] = bodies
-                computes[node] = how.bind(node, [body.run for body in bodies])
+                computes[node] = how.bind(node, bodies)
         bind = Binder(policy.nan_guard, computes, policy.planning, policy.around)
         self.program: Program = lower(graph, bind=bind, **options)
         for step in self.program.instructions:
@@ -94,6 +94,14 @@ class Executable:
             return Executable(
                 graph, policy, self._codes, inner=True, borrowed=borrowed, written_over=over
             )
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        return self.run(values)
+
+    @property
+    def native(self) -> NativeMachine | None:
+        """The machine that runs the program natively, if it is such a one."""
+        return self.machine if isinstance(self.machine, NativeMachine) else None
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Run the program by itself: from the values of the inputs to those of the outputs."""

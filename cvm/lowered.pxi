@@ -105,6 +105,8 @@ cdef const char *name_in_plans(compute):
         return "region"
     if isinstance(compute, CopyToDevice):
         return "to device"
+    if isinstance(compute, PartOnDevice):
+        return "part on device"
     return "to host" if isinstance(compute, CopyToHost) else "python"
 
 

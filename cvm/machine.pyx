@@ -38,7 +38,7 @@ from symcomp.config import config
 from symcomp.cvm.blas_library import library_of_numpy
 from symcomp.lazy import import_alone, lazy_module
 from symcomp.vm.machine import UNSET
-from symcomp.ops.indexing.index_pattern import Slice
+from symcomp.ops.indexing.index_pattern import NEW, NOTHING, SYMBOL, Slice
 from symcomp.core.tensor import TensorType
 from symcomp.vm.failure import failure
 from symcomp.vm.guard import is_users
@@ -82,7 +82,9 @@ include "device_plan.pxi"
 include "device_pinned.pxi"
 include "device_stream.pxi"
 include "device_copies.pxi"
+include "device_parts.pxi"
 include "device_region.pxi"
+include "object_loops.pxi"
 include "straight.pxi"
 include "entry.pxi"
 include "dlpack.pxi"

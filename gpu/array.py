@@ -10,7 +10,7 @@ import numpy as np
 
 from symcomp.core.dtype import NATIVE, STORAGE
 from symcomp.core.dtype import canonical as canonical_dtype
-from symcomp.cvm.machine import CopyToDevice, DeviceArrayBase, copies_on_host
+from symcomp.cvm.machine import CopyToDevice, DeviceArrayBase, copies_on_host, part_of
 from symcomp.gpu.dlpack import Borrowed, capsule_of, device_name, dtype_of, layout_of, taken_over
 from symcomp.gpu.driver.devices import canonical, driver_of, is_emulator
 from symcomp.gpu.errors import DeviceUnavailable
@@ -68,12 +68,8 @@ class DeviceArray(DeviceArrayBase):
 
     def part(self, key: tuple[Any, ...]) -> DeviceArray:
         """Return a view: ``self[key]`` for numbers, slices, None and at most one ellipsis."""
-        shadow = np.lib.stride_tricks.as_strided(np.empty(1, self.dtype), self.shape, self.strides)
-        # NumPy makes a number of one element, not a view, unless there is an ellipsis.
-        view = shadow[key if Ellipsis in key else (*key, Ellipsis)]
-        start = view.__array_interface__["data"][0] - shadow.__array_interface__["data"][0]
-        offset = self.offset + (start if view.size else 0)
-        return DeviceArray(self.driver, self.memory, offset, self.dtype, view.shape, view.strides)
+        found: DeviceArray = part_of(self, key)
+        return found
 
     def get(self) -> np.ndarray:
         """Wait for the device, and return the elements as a host array of their own.

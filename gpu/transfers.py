@@ -13,7 +13,7 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import CopyToDevice, CopyToHost, copies_on_host
+from symcomp.cvm.machine import CopyToDevice, CopyToHost, PartOnDevice, copies_on_host
 from symcomp.errors import DTypeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.devices import canonical, driver_of
@@ -155,6 +155,9 @@ class DevicePart(Op):
     def output_types(self, x: Any, *numbers: Any) -> list[DeviceType]:
         (kind,) = Subtensor(self.pattern).output_types(x.type.on_host.make_variable(), *numbers)
         return [DeviceType(x.type.device, kind.dtype, kind.shape)]
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        return PartOnDevice(self.pattern)
 
     def perform(self, x: Any, *numbers: Any) -> Any:
         return x.part(fill_pattern(self.pattern, numbers))

@@ -12,7 +12,8 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.executable import compile_graph
+from symcomp.cvm.executable import Executable, compile_graph
+from symcomp.cvm.machine import StepsInTurn
 from symcomp.rewrite.phases import PHASES, rewrite
 from symcomp.rewrite.registry import extended
 from symcomp.scan.layout import Layout
@@ -95,12 +96,23 @@ class LoopArrays:
 
     def run(self, step: Callable[[Sequence[Any]], list[Any]], most: int, name: str) -> int:
         """Run the steps by calling ``step``; return how many were done."""
-        loop = _Loop(self, step)
+        loop = self._steps(step)
         try:
             return loop.run(most)
         except Exception as problem:
             problem.add_note(f"This was in step {loop.done} (of at most {most}) of {name}")
             raise
+
+    def _steps(self, step: Callable[[Sequence[Any]], list[Any]]) -> _Loop | StepsInTurn:
+        """Return what runs the steps: the machine, where only values that are no tensors keep it
+        from taking the loop as a whole.
+        """
+        has_tensors = all(type(rows) is WrittenRows for rows in (*self.states, *self.stacks))
+        has_tensors &= all(isinstance(value, np.ndarray) for value in self.carried)
+        machine = step.native if isinstance(step, Executable) and not has_tensors else None
+        if machine is None:
+            return _Loop(self, step)
+        return StepsInTurn(self, machine, [*machine.program.written_over.values()])
 
     def reads(self) -> list[tuple[int, int]]:
         """Return, for each row of a state that step t reads, its number and s: it is row t + s."""

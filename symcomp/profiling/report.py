@@ -19,6 +19,8 @@ from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 from symcomp.vm.tally import Counted, Tally, Variant
 
+# The module of the op of loops.
+LOOPS = "symcomp.scan.op"
 # Larger operands are read from memory, not from the cache.
 LARGE_WORK = 4 * 2**20
 # The word for each kind of native call; all others are "C".
@@ -262,6 +264,8 @@ def _why_python_calls(tally: Any, position: int, number: int) -> str | None:
     if any(body.policy.inspector is not None for body in step.bodies):
         return "its mode inspects the values of each step"
     odd = [str(z.type) for z in step.node.outputs if not isinstance(z.type, TensorType)]
+    if odd and type(step.node.op).__module__ == LOOPS and step.bodies[0].native is not None:
+        return None  # one step after another
     if odd:
         return f"its results are no arrays of the host: {', '.join(odd)}"
     return "its op has no native code"

@@ -15,7 +15,7 @@ from symcomp.config import config
 from symcomp.errors import ShapeError
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.ifelse import ifelse
-from symcomp.tests.gpu.running import DEVICE, array, assert_close
+from symcomp.tests.gpu.running import DEVICE, array, assert_close, functions_called
 
 on_emu = config.change_flags(device=DEVICE)
 STEPS = 20
@@ -162,14 +162,14 @@ def test_results_on_the_device(emu: Emulator) -> None:
         assert_close(np.asarray(one), np.asarray(other), 256)
 
 
-def test_profiles_tell_that_python_calls_the_steps(emu: Emulator) -> None:
+def test_profiles_count_the_steps(emu: Emulator) -> None:
     x, w, h = T.fmatrix("x"), T.fmatrix("w"), T.fvector("h")
     hs, _ = symcomp.scan(choosing, x, h, w)
     _, f = compiled([x, w, h], hs, profile=True)
     f(array(STEPS, 8), array(8, 8), array(8))
     (data,) = f.profile.to_dict()["functions"]
     (loop,) = data["programs"]
-    assert f"on {DEVICE}" in loop["called_by_python"] and loop["steps"] == STEPS
+    assert loop["called_by_python"] is None and loop["steps"] == STEPS
 
 
 def test_memory_reports_need_shapes_alone(emu: Emulator) -> None:
@@ -227,3 +227,33 @@ def test_loading_in_another_process(emu: Emulator, tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
     wanted = f(np.ones((5, 8), "float32"), np.ones(8, "float32"))[0].sum()
     assert_close(np.float32(found.stdout), wanted, 64)
+
+
+@config.change_flags(kernels=True)
+def test_steps_run_no_python(emu: Emulator) -> None:
+    """Python begins the loop; what it does does not grow with the number of steps."""
+    x, w, h = T.fmatrix("x"), T.fmatrix("w"), T.fvector("h")
+    hs, _ = symcomp.scan(choosing, x, h, w)
+    _, f = compiled([x, w, h], hs)
+    found = []
+    for steps in (STEPS, 2 * STEPS):
+        values = array(steps, 8), array(8, 8), array(8)
+        for _ in range(3):
+            f(*values)
+        found.append(functions_called(lambda given=values: f(*given)))  # type: ignore[misc]
+    assert found[0] == found[1]
+
+
+def test_errors_name_the_step(emu: Emulator) -> None:
+    x, h, i = T.fmatrix("x"), T.fvector("h"), T.lvector("i")
+
+    def step(k: Any, row: Any, h: Any) -> Any:
+        return ifelse(T.gt(h.sum(), 100), h, T.tanh(h + row)[k : k + 8])
+
+    hs, _ = symcomp.scan(step, [i, x], h)
+    with on_emu:
+        f = symcomp.function([x, h, i], hs)
+    f(array(3, 8), array(8), [0, 0, 0])
+    with pytest.raises(ShapeError) as caught:
+        f(array(3, 8), array(8), [0, 1, 0])
+    assert any("step 1 (of at most 3)" in note for note in caught.value.__notes__)

@@ -262,3 +262,44 @@ def test_no_memory_for_an_argument(emu: Driver) -> None:
         f(np.ones((10, 10), "float32"))
     emu.pool.limit = 0
     assert f(np.ones((10, 10), "float32")).shape == (10, 10)
+
+
+KEYS: list[Any] = [
+    (), (1,), (-1, 2), (slice(1, None),), (slice(None, None, -1), slice(4, 0, -2)), (Ellipsis, 0),
+    (None, 1), (slice(0, 0),), (Ellipsis,), (0, None, Ellipsis, slice(-2, None)), (slice(5, 1),),
+    (2, 4, None), (slice(-9, 9, 2), Ellipsis),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_parts(emu: Driver, key: Any) -> None:
+    value = array(3, 5)
+    wanted = value[key if Ellipsis in key else (*key, ...)]
+    there = gpu.to_device(value, DEVICE)
+    for x in (there.part(key), there[key]):
+        np.testing.assert_array_equal(x.get(), wanted)
+        assert wanted.size == 0 or x.strides == wanted.strides
+
+
+def test_parts_that_are_not_there(emu: Driver) -> None:
+    there = gpu.to_device(array(3, 5), DEVICE)
+    for key in ((3,), (-4,), (0, 5), (0, 0, 0), (Ellipsis, Ellipsis), (0, 0, Ellipsis, 0)):
+        with pytest.raises(IndexError):
+            there[key]
+
+
+def test_parts_at_positions_of_a_call_run_no_python(emu: Driver) -> None:
+    n, k = T.lscalar("n"), T.lscalar("k")
+    with on_emu, config.change_flags(kernels=True):
+        data = symcomp.shared(array(30, 4), name="data")
+        f = symcomp.function([n, k], [T.exp(data[n : n + 5]).sum(axis=0), data[k, ::-1] * 2])
+    for _ in range(3):
+        f(7, 2)
+    assert "python(" not in str(f.plan()) and "part on device(" in str(f.plan())
+    found = []
+    assert functions_called(lambda: found.append(f(9, -1))) == []
+    wanted = np.exp(array(30, 4)[9:14]).sum(axis=0), array(30, 4)[-1, ::-1] * 2
+    for z, w in zip(found[0], wanted, strict=True):
+        np.testing.assert_allclose(z, w, rtol=1e-6)
+    with pytest.raises(IndexError, match="index 30 is out of bounds for axis 0 with size 30"):
+        f(0, 30)
