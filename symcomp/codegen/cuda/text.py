@@ -26,6 +26,8 @@ from symcomp.core.record import record
 WARP = 32
 # Text that is none for cards, as it has complex numbers.
 _LACKING = re.compile(r"\b(?:c_\w+|creal|cimag|conj|_Complex|complex_of)\b")
+# Threads of a block that registers suffice for: a multiprocessor has 65,536, a thread at most 255.
+ALWAYS_RUN = 256
 #: The dtypes that atomics add.
 ADDED = ("float32", "float64", "int32", "int64", "uint32", "uint64")
 
@@ -141,7 +143,7 @@ def print_function(
     literals: int,
     threads: int,
     wide: bool,
-    blocks: int | None = 1,
+    blocks: int = 1,
     lanes: int = WARP,
     columns: int = 1,
 ) -> CudaKernel:
@@ -157,9 +159,8 @@ def print_function(
         Of a block.
     wide : bool
         Whether integers have 64 bits.
-    blocks : int, optional
-        How many blocks the registers of a multiprocessor have to suffice for; None: for one of 256
-        threads, and the compiler does not spill registers to make room for one block more.
+    blocks : int
+        How many blocks the registers of a multiprocessor have to suffice for.
     lanes : int
         Of a warp, in loops over groups of lanes.
     columns : int
@@ -189,13 +190,15 @@ def waits(text: str) -> bool:
     return "__syncthreads" in text or "from_lane<" in text
 
 
-def named(lines: Sequence[str], threads: int, blocks: int | None = 1) -> tuple[str, str]:
-    """Return a name that differs for different lines, and the text with it."""
+def named(lines: Sequence[str], threads: int, blocks: int = 1) -> tuple[str, str]:
+    """Return a name that differs for different lines, and the text with it.
+
+    Compilers are told of the threads of a block where registers may not suffice for them, or have
+    to suffice for several blocks: else they spill registers to make room for one block more.
+    """
     text = "\n".join(lines) + "\n"
     name = f"kernel_{hashlib.sha256(f'{threads} {text}'.encode()).hexdigest()[:16]}"
-    if blocks is None:
-        assert threads <= 256  # a thread has at most 255 of 65,536 registers
-    else:
+    if blocks > 1 or threads > ALWAYS_RUN:
         least = f", {blocks}" if blocks > 1 else ""
         bounds = f"__global__ void __launch_bounds__({threads}{least}) NAME("
         text = text.replace("__global__ void NAME(", bounds)

@@ -145,7 +145,7 @@ class _Writer:
         rows = tuple(f"step{axis}" for axis in range(rank))
         function = KernelFunction("tiles", Signature(numbers, ("data", "literals"), rows), (*body,))
         literals = self.nest.temporaries - self.arrays
-        return print_function(function, self.arrays, literals, THREADS, wide, blocks=None)
+        return print_function(function, self.arrays, literals, THREADS, wide)
 
     def _is_whole(self) -> Index:
         """Return whether no element of a tile is beyond the end of an axis."""
