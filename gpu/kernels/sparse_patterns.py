@@ -190,14 +190,22 @@ def plan_pattern_pointers(
     """Emit where the rows of a pattern that two matrices make begin, and how many entries it has: a
     number of int64.
     """
-    n, dtype = x.count, x.indptr.dtype
+    counts = planner.new("int64", [x.count])
+    are_merged = kind == "union" or kind in COMPARED
+    if x.count and (are_merged or 0 not in (*x.indices.shape, *y.indices.shape)):
+        _plan_pattern(planner, kind, x, y, [counts])
+    else:
+        planner.clear(counts)
+    return plan_ends(planner, counts, x.indptr.dtype)
+
+
+def plan_ends(planner: Planner, counts: Operand, dtype: str) -> tuple[Operand, Operand]:
+    """Emit the pointers of rows with these counts of entries, and the count of all, of int64."""
+    n = counts.size
     ends = planner.new("int64", [n + 1])
     planner.clear(ends)
-    are_merged = kind == "union" or kind in COMPARED
-    if n and (are_merged or 0 not in (*x.indices.shape, *y.indices.shape)):
-        counts, (step,) = planner.new("int64", [n]), ends.strides
-        _plan_pattern(planner, kind, x, y, [counts])
-        plan_running(planner, ends.view([n], [step], step), counts, 0, True)
+    (step,) = ends.strides
+    plan_running(planner, ends.view([n], [step], step), counts, 0, True)
     pointers = planner.new(dtype, [n + 1])
     plan_copy(planner, pointers, ends)
     return pointers, ends.view([], [], n * ends.itemsize)

@@ -21,7 +21,8 @@ from symcomp.gpu.kernels.sorting import plan_sort
 from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner, blocks_for
 
 THREADS, ALONE = 64, 256
-_WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "literal"}
+#: The type of entries that are only moved, by their bytes.
+WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "literal"}
 
 
 @record
@@ -244,7 +245,7 @@ for (int64_t c = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; c < n;
 @cache
 def ordered_kernel(itemsize: int, dtype: str) -> CudaKernel:
     """Return the kernel that brings entries into an order, of a dtype of integers."""
-    word = _WORDS[itemsize]
+    word = WORDS[itemsize]
     body = f"""
 for (int64_t s = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; s < n;
      s += (int64_t)gridDim.x * {ALONE})
@@ -329,7 +330,7 @@ def dense_kernel(itemsize: int, dtype: str, writes: bool) -> CudaKernel:
         Of indices.
     writes : bool
     """
-    word = _WORDS[itemsize]
+    word = WORDS[itemsize]
     body = f"""
 for (int64_t k = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; k < n;
      k += (int64_t)gridDim.x * {ALONE}) {{
@@ -366,7 +367,7 @@ def lookup_kernel(itemsize: int, dtype: str) -> CudaKernel:
     dtype : str
         Of indices.
     """
-    word = _WORDS[itemsize]
+    word = WORDS[itemsize]
     body = f"""
 for (int64_t k = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; k < n;
      k += (int64_t)gridDim.x * {ALONE}) {{

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from symcomp.compile import device_patterns, device_segments
+from symcomp.compile import device_patterns, device_segments, device_slices
 from symcomp.compile.device_matrices import (
     AssembleOnDevice,
     DeviceComponents,
@@ -25,10 +25,10 @@ from symcomp.compile.device_matrices import (
     transposed_pattern,
 )
 from symcomp.compile.device_patterns import know_patterns
+from symcomp.compile.device_sparse_choices import place_counted
 from symcomp.compile.device_sparse_products import (
     LOWERINGS,
     are_in_range,
-    place_pairs,
 )
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
@@ -249,8 +249,10 @@ def _with_pattern(data: Any, order: Any, pattern: Sequence[Any]) -> Any:
 
 
 def _place(graph: FunctionGraph, firings: list[Firing]) -> None:
-    """Let devices compute functions of two sparse matrices, and know patterns of shared ones."""
-    place_pairs(graph, firings)
+    """Let devices compute functions of two sparse matrices, and slices, and know patterns of shared
+    ones.
+    """
+    place_counted(graph, firings)
     know_patterns(graph)
 
 
@@ -276,7 +278,8 @@ FEATURE = Feature(
     }
     | LOWERINGS
     | device_patterns.LOWERINGS
-    | device_segments.LOWERINGS,
+    | device_segments.LOWERINGS
+    | device_slices.LOWERINGS,
 )
 
 

@@ -19,20 +19,15 @@ from symcomp.compile.device_matrices import (
     DeviceMatrixOp,
     SparsePattern,
     check_shapes,
-    is_minor_length,
     made_pattern,
-    matrix_of,
 )
-from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.fields import one_of
-from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
-from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.kernels.sparse_patterns import (
     COMPARED,
     KINDS,
@@ -48,29 +43,20 @@ from symcomp.gpu.kernels.sparse_rows import (
     plan_product_entries,
     plan_transposed_rows,
 )
-from symcomp.gpu.lowerings.contract import TARGET, DeviceLowering, Plans, lowering_of
+from symcomp.gpu.lowerings.contract import TARGET, DeviceLowering, Plans
 from symcomp.gpu.planner import Planner
 from symcomp.gpu.region import DeviceGraph
-from symcomp.gpu.transfers import DeviceLength, ToDevice, ToHost
+from symcomp.gpu.transfers import DeviceLength
 from symcomp.gpu.type import DeviceType
-from symcomp.ops.convert import constant
-from symcomp.ops.shapes.filled import alloc
-from symcomp.ops.shapes.shape import ShapeI, known_length
-from symcomp.rewrite.trace import Firing
+from symcomp.ops.shapes.shape import known_length
 from symcomp.sparse import values
 from symcomp.sparse.components import n_minor, parts_of
 from symcomp.sparse.convert import GatherDense, ScatterDense, TransposeCompressed
 from symcomp.sparse.pairwise import CombinePatterns
 from symcomp.sparse.patterns import Lookup, check_index_vectors
-from symcomp.sparse.products import CompressedMatMul, MaskedMatMul, compressed_value
-from symcomp.sparse.rules import ON_ENTRIES
+from symcomp.sparse.products import MaskedMatMul, compressed_value
 from symcomp.sparse.values import major_axis
 from symcomp.vm.features import Lowering
-
-# The inputs of CompressedMatMul and of CombinePatterns that are arrays of patterns.
-PATTERNS = {CompressedMatMul: (1, 2, 5, 6), CombinePatterns: (1, 2, 4, 5)}
-# For functions of pairs of entries, the pattern of the result.
-PAIRED = {"add": "union", "maximum": "union", "minimum": "union", "mul": "intersection"}
 
 
 class PatternOp(Op):
@@ -352,142 +338,3 @@ LOWERINGS: dict[tuple[type, str], Lowering] = {
     (GatherDense, TARGET): _lowered(_plan_gather, only_moves=True),
     (Lookup, TARGET): _lowered(_plan_lookup, only_moves=True),
 }
-
-
-# -- choosing what devices compute
-
-
-def place_pairs(graph: FunctionGraph, firings: list[Firing]) -> None:
-    """Put ops with lowerings in the place of each product, and of each function of pairs of
-    entries, of two sparse matrices that a device computes.
-    """
-    placer = _Placer(graph)
-    for node in graph.toposort():
-        for old, new in placer.replacements(node).items():
-            graph.replace(old, new)
-            what = "place_pairs", node.source, str(node.op), str(new.owner or new)
-            firings.append(Firing("device sparse", *what))
-
-
-class _Placer:
-    """Decides which nodes devices compute, in the order of a graph, and makes what replaces them.
-
-    Attributes
-    ----------
-    graph : FunctionGraph
-    there : dict of Variable to str
-        The devices of values.
-    """
-
-    def __init__(self, graph: FunctionGraph) -> None:
-        self.graph = graph
-        self.there: dict[Variable, str] = {}
-        # Patterns by the op and its inputs, so that the host waits once for equal ones.
-        self._made: dict[Any, Sequence[Any]] = {}
-
-    def replacements(self, node: Apply) -> dict[Any, Any]:
-        """Note the device of a node's outputs; return the variables that replace them, or the
-        dense matrix made of them.
-        """
-        device = self._device_of(node)
-        if device is None:
-            return {}
-        found = self._placed(node, device) if _is_pair(node) else {}
-        self.there.update(dict.fromkeys([*node.outputs, *found.values()], device))
-        return found
-
-    def _device_of(self, node: Apply) -> str | None:
-        """Return the device that a node is computed on, or copies from, as far as it is known."""
-        if isinstance(node.op, ToHost):
-            return str(node.inputs[0].type.device)
-        lowering = lowering_of(node)
-        if lowering is None and not _is_pair(node):
-            return None
-        on_host = frozenset() if lowering is None else lowering.on_host(node)
-        arrays = [x for i, x in enumerate(node.inputs) if i not in on_host and x in self.there]
-        if arrays:
-            return self.there[arrays[0]]
-        is_product = isinstance(node.op, CompressedMatMul)
-        floats = is_product and np.dtype(node.outputs[0].dtype).kind in "fc"
-        return canonical(config.device) if floats and config.device != "cpu" else None
-
-    def _placed(self, node: Apply, device: str) -> dict[Any, Any]:
-        given, patterns = [*node.inputs], PATTERNS[type(node.op)]
-        if not any(given[i] in self.there for i in patterns):
-            _copy_one(given, patterns, device)
-        if isinstance(node.op, CombinePatterns):
-            return dict(zip(node.outputs, self._paired(given, node), strict=True))
-        dense = _only_scattered(self.graph, node)
-        if dense is not None:
-            (z,) = _applied(DenseMatMul(), [*given[:7], dense.inputs[3]], node.source)
-            return {dense.outputs[0]: z}
-        indices, indptr = self._product(given[1:4], given[5:], node.source)
-        (data,) = _applied(MaskedMatMul(), [*node.inputs, indices, indptr], node.source)
-        return dict(zip(node.outputs, (data, indices, indptr), strict=True))
-
-    def _paired(self, given: Sequence[Any], node: Apply) -> Sequence[Any]:
-        """Return data, indices and indptr of a function of pairs of entries."""
-        op: Any = node.op
-        d, i, p, e, j, q, n = given
-        if op.kind in COMPARED:
-            indices, indptr = self._pattern(op.kind, [d, i, p, n, e, j, q, n], node.source)
-            return [alloc(constant(np.bool_(True)), ShapeI(0)(indices)), indices, indptr]
-        indices, indptr = self._pattern(PAIRED[op.kind], [i, p, n, j, q, n], node.source)
-        both = [Lookup()(*arrays, indices, indptr) for arrays in ((d, i, p), (e, j, q))]
-        return [ON_ENTRIES[op.kind](*both), indices, indptr]
-
-    def _product(self, first: Sequence[Any], second: Sequence[Any], source: Any) -> Sequence[Any]:
-        """Return the indices and pointers of the product of two patterns."""
-        (indices, indptr, n), (others, pointers, m) = first, second
-        x, y = matrix_of(indices, indptr), matrix_of(others, pointers)
-        if x is not None and y is not None and x.type.device == y.type.device:
-            same = x.type.on_host.index_dtype == y.type.on_host.index_dtype
-            if same and is_minor_length(n, indices, x) and is_minor_length(m, others, y):
-                return [ToHost()(z) for z in KeptProduct()(x, y)]
-        return self._pattern("product", [*first, *second], source)
-
-    def _pattern(self, kind: str, given: Sequence[Any], source: Any) -> Sequence[Any]:
-        """Return the indices and pointers of a pattern that two patterns, or matrices, make."""
-        key = kind, *given
-        if key not in self._made:
-            if all(isinstance(x, Constant) for x in given):
-                values_given = (x.data for x in given)
-                made = [constant(z) for z in PatternPointers(kind).pattern_of(*values_given)]
-            else:
-                starts, count = _applied(PatternPointers(kind), given, source)
-                arrays = [*given, starts, count]
-                made = [*_applied(PatternIndices(kind), arrays, source), starts]
-            self._made[key] = made
-        return self._made[key]
-
-
-def _is_pair(node: Apply) -> bool:
-    op: Any = node.op
-    if isinstance(op, CombinePatterns):  # complex numbers have no order on devices
-        has_order = op.kind == "neq" or not node.inputs[0].dtype.startswith("complex")
-        return op.kind in PAIRED or (op.kind in COMPARED and has_order)
-    return isinstance(op, CompressedMatMul)
-
-
-def _only_scattered(graph: FunctionGraph, node: Apply) -> Apply | None:
-    """Return the node that makes a product dense, if nothing else reads the product."""
-    readers = {client for z in node.outputs for client, _ in graph.clients[z]}
-    if len(readers) != 1:
-        return None
-    (reader,) = readers
-    is_dense = reader != "output" and isinstance(reader.op, ScatterDense)
-    return reader if is_dense and reader.inputs[:3] == node.outputs else None
-
-
-def _applied(op: Op, inputs: Sequence[Any], source: Any) -> Sequence[Any]:
-    return Apply(op, [*inputs], op.output_types(*inputs), source).outputs
-
-
-def _copy_one(given: list[Any], patterns: Sequence[int], device: str) -> None:
-    """Let one array of a pattern be copied to the device, so that the result is computed there."""
-    arrays = [i for i in patterns if not isinstance(given[i], Constant)]
-    if arrays:
-        # An array that the device may compute is better not copied.
-        fixed = [i for i in arrays if given[i].owner is None or lowering_of(given[i].owner) is None]
-        (i, *_) = fixed or arrays
-        given[i] = ToHost()(ToDevice(device)(given[i]))

@@ -37,6 +37,7 @@ from symcomp.gpu.kernels.sparse_rows import (
     starts_kernel,
     transposed_kernel,
 )
+from symcomp.gpu.kernels.sparse_slices import moved_kernel, runs_kernel
 from symcomp.gpu.plan import all_calls
 from symcomp.ops.elementwise.scalar_special import gammainc_der
 from symcomp.tensor.signal.pool import pool_2d
@@ -261,6 +262,8 @@ def sparse_kernels(dtype: str, index_dtype: str) -> list[CudaKernel]:
         *(entries_kernel(dtype, index_dtype, dense) for dense in (False, True)),
         *(dense_kernel(size, index_dtype, writes) for writes in (False, True)),
         ordered_kernel(size, index_dtype), lookup_kernel(size, index_dtype),
+        *(runs_kernel(index_dtype, crops) for crops in (False, True)),
+        moved_kernel(size, index_dtype),
     ]  # fmt: skip
 
 
