@@ -340,6 +340,13 @@ def _() -> Work:
     return work
 
 
+@task("elements/slopes_of_relu")
+def _() -> Work:
+    x = T.fvector()
+    slopes = symcomp.grad((T.nnet.relu(x) ** 2).sum(), x)
+    return call([x], slopes, numbers(10_000, dtype="float32") - 3)
+
+
 @task("elements/ten_dtypes")
 def _() -> Work:
     dtypes = ("int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64", "bool")

@@ -6,8 +6,8 @@
 #include <string.h>
 #include "sorting.h"
 
-/* Up to this many keys are sorted by insertion. */
-enum { FEW_KEYS = 16 };
+/* Up to this many keys are sorted by insertion; from this many on, by one byte after the other: measured. */
+enum { FEW_KEYS = 16, MANY_KEYS = 512 };
 
 /* Keys of numbers: those of integers with signs, and of floats, whose zeros are one number, and NaN the last one. */
 #define KEYS_OF_INTEGERS(BITS)                                                                     \
@@ -117,7 +117,52 @@ MERGE_KEYS(c16, double _Complex, IS_SMALLER_c16)
 ORDER_BY_BYTE(8)
 ORDER_BY_BYTE(16)
 
-/* Memory for keys, and behind it, at whole words, for spare ones and for spare positions. */
+/* Sort keys and positions by one byte of the keys after the other, but for bytes that are the same in all keys: Knuth,
+   TAOCP 3, 5.2.5, algorithm R. Keys in order stay where they are. */
+#define ORDER_BY_BYTES(BITS)                                                                       \
+    static void order_by_bytes_##BITS(int64_t n, uint##BITS##_t *keys, int64_t *places,            \
+                                      uint##BITS##_t *spare, int64_t *spare_places)                \
+    {                                                                                              \
+        int64_t next[BITS / 8][256] = {{0}}, in_order = 1, *given = places;                        \
+        for (int64_t i = 1; in_order < n && keys[i] >= keys[i - 1]; i++)                           \
+            in_order++;                                                                            \
+        if (in_order == n)                                                                         \
+            return;                                                                                \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const uint##BITS##_t key = keys[i];                                                    \
+            _Pragma("GCC unroll 8")                                                                \
+            for (int byte = 0; byte < BITS / 8; byte++)                                            \
+                next[byte][key >> 8 * byte & 255]++;                                               \
+        }                                                                                          \
+        for (int byte = 0; byte < BITS / 8; byte++) {                                              \
+            int64_t *at = next[byte], total = 0;                                                   \
+            uint##BITS##_t *other = spare;                                                         \
+            int64_t *other_places = spare_places;                                                  \
+            if (at[keys[0] >> 8 * byte & 255] == n)                                                \
+                continue;                                                                          \
+            for (int digit = 0; digit < 256; digit++) {                                            \
+                const int64_t count = at[digit];                                                   \
+                at[digit] = total;                                                                 \
+                total += count;                                                                    \
+            }                                                                                      \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                const int64_t to = at[keys[i] >> 8 * byte & 255]++;                                \
+                spare[to] = keys[i];                                                               \
+                spare_places[to] = places[i];                                                      \
+            }                                                                                      \
+            spare = keys;                                                                          \
+            spare_places = places;                                                                 \
+            keys = other;                                                                          \
+            places = other_places;                                                                 \
+        }                                                                                          \
+        if (places != given)                                                                       \
+            memcpy(given, places, (size_t)n * sizeof(int64_t));                                    \
+    }
+
+ORDER_BY_BYTES(32)
+ORDER_BY_BYTES(64)
+
+/* Memory for keys, and behind it, at whole words, for spare ones and for spare positions: halves of them for merging. */
 static int64_t bytes_of_keys(int64_t size, int64_t n)
 {
     return (size * n + 7) / 8 * 8;
@@ -129,8 +174,10 @@ int64_t memory_of_order(char kind, int64_t size, int64_t n)
                                   : (kind == 'f' ? size > 1 : kind == 'i' || kind == 'u' || kind == 'b') && size <= 8;
     if (!known)
         return -1;
-    return bytes_of_keys(size, n) +
-           (size == 1 ? 0 : size == 2 && kind != 'c' ? 8 * n : bytes_of_keys(size, n / 2) + 8 * (n / 2));
+    if (kind != 'c' && size <= 2)
+        return bytes_of_keys(size, n) + (size == 2 ? 8 * n : 0);
+    const int64_t spare = kind == 'c' || n < MANY_KEYS ? n / 2 : n;
+    return bytes_of_keys(size, n) + bytes_of_keys(size, spare) + 8 * spare;
 }
 
 #define BY_BYTES(BITS, KEY_OF)                                                                     \
@@ -159,6 +206,19 @@ int64_t memory_of_order(char kind, int64_t size, int64_t n)
                      (int64_t *)((char *)spare + bytes_of_keys(size, n / 2)));                     \
         return;                                                                                    \
     }
+#define BY_KEYS(BITS, KEY_OF)                                                                      \
+    {                                                                                              \
+        uint##BITS##_t *keys = (uint##BITS##_t *)memory;                                           \
+        uint##BITS##_t *spare = (uint##BITS##_t *)(memory + bytes_of_keys(size, n));               \
+        if (n < MANY_KEYS)                                                                         \
+            BY_MERGING(BITS, uint##BITS##_t, KEY_OF)                                               \
+        LIST_KEYS(uint##BITS##_t, KEY_OF)                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            places[i] = i;                                                                         \
+        order_by_bytes_##BITS(n, keys, places, spare,                                              \
+                              (int64_t *)((char *)spare + bytes_of_keys(size, n)));                \
+        return;                                                                                    \
+    }
 void order_of(char kind, int64_t size, int64_t n, const char *x, int64_t step, int64_t *places,
               char *memory)
 {
@@ -180,16 +240,16 @@ void order_of(char kind, int64_t size, int64_t n, const char *x, int64_t step, i
         BY_BYTES(16, KEY_ITSELF)
     case 4:
         if (kind == 'f')
-            BY_MERGING(32, uint32_t, key_of_float_32)
+            BY_KEYS(32, key_of_float_32)
         if (kind == 'i')
-            BY_MERGING(32, uint32_t, key_of_signed_32)
-        BY_MERGING(32, uint32_t, KEY_ITSELF)
+            BY_KEYS(32, key_of_signed_32)
+        BY_KEYS(32, KEY_ITSELF)
     default:
         if (kind == 'f')
-            BY_MERGING(64, uint64_t, key_of_float_64)
+            BY_KEYS(64, key_of_float_64)
         if (kind == 'i')
-            BY_MERGING(64, uint64_t, key_of_signed_64)
-        BY_MERGING(64, uint64_t, KEY_ITSELF)
+            BY_KEYS(64, key_of_signed_64)
+        BY_KEYS(64, KEY_ITSELF)
     }
 }
 

@@ -204,8 +204,10 @@ class TensorType(Type):
             array = np.asarray(value)
         except ValueError as problem:
             raise DTypeError(f"{describe_value(value)} is no array: {problem}") from None
-        if array.dtype.name == self.dtype:
-            return array.astype(self.numpy_dtype, copy=False)  # convert to native byte order
+        if array.dtype == self.numpy_dtype:
+            return array
+        if array.dtype.newbyteorder("=") == self.numpy_dtype:
+            return array.astype(self.numpy_dtype)
         if not dtypes.is_numeric(array.dtype):
             raise DTypeError(f"{describe_value(value)} is not numeric; {self} expected")
         if allow_downcast or self._is_exact(value, array):
@@ -244,11 +246,9 @@ class TensorType(Type):
                 f"expected {len(self.shape)} axes ({self}), got {array.ndim}: an array of shape "
                 f"{array.shape}"
             )
-        if any(
-            length is not None and length != actual
-            for length, actual in zip(self.shape, array.shape, strict=True)
-        ):
-            raise ShapeError(f"expected shape {self.shape}, got {array.shape}")
+        for length, actual in zip(self.shape, array.shape, strict=True):
+            if length is not None and length != actual:
+                raise ShapeError(f"expected shape {self.shape}, got {array.shape}")
 
     def values_eq(self, a: Any, b: Any) -> bool:
         """Tell whether shapes, dtypes and elements are equal; NaN equals NaN."""

@@ -5,6 +5,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.codegen.functions.c_scalars import converted
 
 BITS = np.arange(1 << 16, dtype="uint16")
 
@@ -39,6 +40,15 @@ def near_borders(dtype):
 def test_all_numbers_of_float16_are_read(dtype):
     x = BITS.view("float16")
     same_bits(cast(x, dtype), x.astype(dtype))
+
+
+@pytest.mark.parametrize("narrow", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8"])
+def test_truths_and_bytes_need_no_rounding(dtype, narrow):
+    """Otherwise gradients of maxima are no loops over vectors."""
+    x = np.arange(256).astype(dtype)
+    np.testing.assert_array_equal(cast(x, narrow).astype("float64"), x)
+    assert "_of" not in converted("x", dtype, narrow)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

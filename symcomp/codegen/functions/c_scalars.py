@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symcomp.codegen.functions.c_functions import FUNCTIONS, OF_COMPLEX
-from symcomp.core.dtype import STORAGE, kind, loop_of
+from symcomp.core.dtype import STORAGE, is_float, kind, loop_of
 from symcomp.core.record import record
 from symcomp.ops.elementwise.elemwise import MOVING, ScalarOp
 from symcomp.ops.elementwise.product_remainder import MOST_FACTORS, packed
@@ -311,12 +311,12 @@ def converted(value: str, given: str, wanted: str) -> str:
         return converted(part, COMPLEX[given], wanted)
     if wanted == "float16" and given == "float64":
         return f"half_of_double({value})"
-    if wanted in ROUNDED:
-        return f"{ROUNDED[wanted]}((float){value})"
-    if given == "bool" and wanted in ("float32", "float64"):
+    if given == "bool" and is_float(wanted):
         # The lanes of a choice are as wide as the compared numbers; truths have one byte.
-        f = "f" if wanted == "float32" else ""
+        f = "" if wanted == "float64" else "f"
         return f"({value} ? 1.0{f} : 0.0{f})"
+    if wanted in ROUNDED and given not in ("int8", "uint8"):
+        return f"{ROUNDED[wanted]}((float){value})"
     return f"({C_TYPES[wanted]}){value}"
 
 
