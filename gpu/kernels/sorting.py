@@ -14,13 +14,17 @@ from functools import cache
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.gpu.formulas import plan_copy
 from symcomp.gpu.kernels.along_axis import offset_lines
 from symcomp.gpu.kernels.tiles_of_keys import THREADS, TileOfKeys
+from symcomp.gpu.layouts import LEAST_SIDE, is_turned
 from symcomp.gpu.planner import LARGEST_32, MOST_BLOCKS, Operand, Planner, blocks_for
 
 # The most elements of a thread, and of a block.
 EACH = 16
 TILE = THREADS * EACH
+# The bytes that are read of memory at once.
+SECTOR = 32
 _WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 # The bits of infinity, by the size of the number.
 _INFINITY = {2: "0x7c00U", 4: "0x7f800000U", 8: "0x7ff0000000000000ULL"}
@@ -331,13 +335,14 @@ def plan_sort(
     place = ("int32_t" if count <= LARGEST_32 else "int64_t") if positions else ""
     log = min(TILE.bit_length() - 1, max(0, count - 1).bit_length())
     width = 1 << log
+    x = _as_lines(planner, x, axis, TILE // width)
     runs, each = -(-count // width), min(EACH, width)
-    kernel = tiles_kernel(x.dtype, max(1, len(others)), place, descending, runs == 1, each)
+    kernel = tiles_kernel(x.dtype, max(1, len(lengths)), place, descending, runs == 1, each)
     stored = [z] if runs == 1 else _stored(planner, x, lines * count, place)
     numbers = [lines * runs, count, runs, log, kept, kept if runs == 1 else count]
-    rows = [[x.strides[a]] for a in others] or [[0]]
+    rows = [[step] for step in x.strides[:-1]] or [[0]]
     blocks = [blocks_for(lines * runs, THREADS * each // width)]
-    numbers += [x.strides[axis], *lengths[1:]]
+    numbers += [x.strides[-1], *lengths[1:]]
     planner.launch(kernel, blocks, numbers, [x, *stored], rows)
     while width < count:
         is_last = 2 * width >= count
@@ -349,6 +354,23 @@ def plan_sort(
         planner.launch(kernel, [min(n, MOST_BLOCKS)], numbers, [*stored, *target])
         stored, width = target, 2 * width
     return result
+
+
+def _as_lines(planner: Planner, x: Operand, axis: int, together: int) -> Operand:
+    """Return an array with this axis as the last one: a copy by tiles of elements whose neighbours
+    lie along another axis, if a block, which sorts some lines together, does not read all
+    neighbours in a sector.
+    """
+    order = [*(a for a in range(x.ndim) if a != axis), axis]
+    lines = x.view([x.shape[a] for a in order], [x.strides[a] for a in order])
+    others = range(x.ndim - 1)
+    are_apart = together * x.itemsize < SECTOR and lines.shape[-1] >= LEAST_SIDE
+    turned = [a for a in others if is_turned(lines, lines.strides, a)]
+    if not are_apart or all(lines.shape[a] < LEAST_SIDE for a in turned):
+        return lines
+    copy = planner.new(x.dtype, lines.shape)
+    plan_copy(planner, copy, lines)
+    return copy
 
 
 def _stored(planner: Planner, x: Operand, n: int, place: str) -> list[Operand]:

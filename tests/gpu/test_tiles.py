@@ -209,3 +209,29 @@ def test_rows_of_tiles_are_apart_from_each_other_in_shared_memory() -> None:
         size, pitch = layouts.size_of(dtype), layouts.bytes_of(dtype, 64) // 64
         banks = {i * pitch // 4 % 32 for i in range(min(32, 128 // size))}
         assert len(banks) == min(32, 128 // size), dtype
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_long_lines_that_are_sorted(made: dict[str, CudaKernel], dtype: str) -> None:
+    """Lines along another axis than the last are copied by tiles before, if they are long."""
+    x = tensor(dtype, (None, None))
+    there = to_gpu(x, DEVICE)
+    z = [T.sort(there, 0), T.argsort(there, 0), T.argtopk(there, 5, 0)]
+    length = 4100 if dtype in ("bool", "int8", "uint8") else 1100
+    value = numbers(dtype, (length, 40))
+    check([x], z, [value], 0)
+    assert tiled(made).count(True) == 1
+    for shape in ((100, 40), (length, 31)):
+        check([x], [T.sort(there, 0)], [numbers(dtype, shape)], 0, orders=[0])
+    check([x], [T.sort(there, 1)], [value.T.copy()], 0, orders=[0])
+    assert tiled(made).count(True) == 0
+    check([x], [T.sort(there[:, ::-1].T, 1)], [value], 0, orders=[0])
+    assert tiled(made).count(True) == 1
+
+
+def test_lines_of_three_axes_that_are_sorted(made: dict[str, CudaKernel]) -> None:
+    y = T.ftensor3("y")
+    there = to_gpu(y, DEVICE)
+    check([y], [T.sort(there, 1), T.argsort(there, 1)], [numbers("float32", (2, 1030, 33))], 0)
+    check([y], [T.sort(there, 0)], [numbers("float32", (1030, 3, 34))], 0)
+    assert tiled(made).count(True) == 2
