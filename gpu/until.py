@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant
 from symcomp.core.record import record, replace
@@ -41,6 +42,22 @@ class DeviceUntilGraph(DeviceGraph):
         return UntilProgram(self)
 
 
+@record
+class RunMemory:
+    """The memory that a run of a loop takes.
+
+    Attributes
+    ----------
+    peak : int
+        The most bytes at a time, the arena included.
+    arena : int
+        The bytes of the arena, which is kept for the next run.
+    """
+
+    peak: int
+    arena: int
+
+
 class UntilProgram:
     """Computes a loop with a condition to stop by chunks of steps; each chunk is a region.
 
@@ -55,6 +72,8 @@ class UntilProgram:
     chunks : DeviceProgram
         A chunk as a function of the number of steps and the other inputs of the loop; the
         conditions are one more stacked output.
+    memory : dict
+        Of the latest run, by the shapes of inputs and outputs; at most ``config.most_plans``.
 
     Parameters
     ----------
@@ -70,6 +89,7 @@ class UntilProgram:
         self._on_host = frozenset(until.on_host)
         self._constants: dict[int, DeviceArray] = {}
         self.chunks = DeviceProgram(_chunk(op.device, node))
+        self.memory: dict[Any, RunMemory] = {}
         self.name = str(op)
 
     @property
@@ -96,9 +116,20 @@ class UntilProgram:
         self.chunks.name = self.name
         known = dict(zip(self.op.graph.inputs, values, strict=True))
         given = [self._placed(i, x, known.get(x)) for i, x in enumerate(self._node.inputs)]
-        results = _Run(self, given).outputs()
-        found = dict(zip(self._node.outputs, results, strict=True))
-        return tuple(found[y] for y in self.op.graph.outputs)
+        run = _Run(self, given)
+        results = dict(zip(self._node.outputs, run.outputs(), strict=True))
+        found = tuple(results[y] for y in self.op.graph.outputs)
+        self._note(values, found, run)
+        return found
+
+    def _note(self, values: Sequence[Any], found: Sequence[Any], run: _Run) -> None:
+        """Keep how much memory a run took."""
+        key = tuple(tuple(tuple(x.shape) for x in arrays) for arrays in (values, found))
+        with self.driver.lock:
+            self.memory.pop(key, None)
+            self.memory[key] = RunMemory(run.peak, run.arena)
+            while len(self.memory) > max(1, config.most_plans):
+                del self.memory[next(iter(self.memory))]
 
     def _placed(self, i: int, x: Any, value: Any) -> Any:
         """Return the value of an input of the loop, on the device unless plans depend on it."""
@@ -145,6 +176,8 @@ class _Run:
     ----------
     done : int
         The number of steps whose results are kept.
+    peak, arena : int
+        As of ``RunMemory``.
 
     Parameters
     ----------
@@ -163,6 +196,11 @@ class _Run:
         # For each traced state and each stacked output: arrays of consecutive rows.
         self._states: list[list[DeviceArray]] = [[] for _ in self._traced]
         self._stacks: list[list[DeviceArray]] = [[] for _ in range(self.layout.n_stacked)]
+        self.peak = self.arena = 0
+        self._inputs = {id(x.memory) for x in given if isinstance(x, DeviceArray)}
+        # The results of the latest steps, and those of the last chunk while steps are repeated.
+        self._latest: list[DeviceArray] = []
+        self._last_chunk: list[DeviceArray] = []
 
     def outputs(self) -> list[Any]:
         """Enqueue chunks until the condition holds; return the outputs of the loop."""
@@ -181,6 +219,7 @@ class _Run:
             self._traced = [_rows(z, n, n + depth) for z, depth in rows]
             n = self._next_length()
         joined = [_joined(arrays) for arrays in (*self._states, *self._stacks)]
+        self._measure(joined)
         states, stacks = joined[: len(self._states)], joined[len(self._states) :]
         return [*states, *self._carried, *stacks, np.asarray(self.done, np.int64)]
 
@@ -193,7 +232,17 @@ class _Run:
         rows = [_rows(x, start, start + n) for x in self._sequences]
         number = np.array(n, self._dtype)
         *found, conditions = self.program.chunks(number, *traced, *carried, *rows, *self._captured)
+        self.arena = max(self.arena, self.program.plans[0].plan.arena)
+        self._measure([*found, conditions, *traced, *carried])
+        self._latest = [*found, conditions]
         return self.layout.results([*found, None]), conditions
+
+    def _measure(self, made: Sequence[DeviceArray]) -> None:
+        """Note how much memory is held when these arrays have been made."""
+        kept = *self._states, *self._stacks, self._carried, self._latest, self._last_chunk
+        held = {id(x.memory): x.memory.nbytes for arrays in (*kept, made) for x in arrays}
+        own = (n for key, n in held.items() if key not in self._inputs)
+        self.peak = max(self.peak, self.arena + sum(own))
 
     def _keep_rows(self, made: Any, used: int) -> None:
         """Keep the rows of the first ``used`` steps of a chunk."""
@@ -207,6 +256,7 @@ class _Run:
         after its last step were kept, so these steps are computed again.
         """
         traced, carried, start = self._traced, self._carried, self.done
+        self._last_chunk = self._latest
         while n and carried:
             length = _power_of_two(n)
             made, _ = self._enqueue(length, start, traced, carried)

@@ -15,7 +15,7 @@ from symcomp.cvm.executable import Executable
 from symcomp.gpu.region import DeviceGraph, DeviceProgram
 from symcomp.gpu.transfers import DevicePart
 from symcomp.gpu.type import DeviceType
-from symcomp.gpu.until import DeviceUntilGraph, UntilProgram
+from symcomp.gpu.until import RunMemory, UntilProgram
 from symcomp.vm.memory import DeviceUsage, Walk
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
@@ -90,7 +90,7 @@ def _plans(program: Program, shapes: ShapesOf, device: str) -> dict[int, Any] | 
             return None
         op = None if step.node is None else step.node.op
         if isinstance(op, DeviceGraph) and op.device == device:
-            plan = None if isinstance(op, DeviceUntilGraph) else _plan_of(program, shapes, step)
+            plan = _plan_of(program, shapes, step)
             if plan is None:
                 return None
             found[position] = plan
@@ -98,12 +98,16 @@ def _plans(program: Program, shapes: ShapesOf, device: str) -> dict[int, Any] | 
 
 
 def _plan_of(program: Program, shapes: ShapesOf, step: Instruction) -> Any:
-    """Return the plan of a region for these shapes that was used last; None if it has none."""
+    """Return the plan of a region for these shapes that was used last, or, of a loop that ends
+    early, the memory of its latest run with these; None if it has none.
+    """
     given, made = (
         [shapes.get(program.variables[slot]) for slot in slots]
         for slots in (step.inputs, step.outputs)
     )
-    region: DeviceProgram = step.node.op.program  # type: ignore[union-attr]
+    region: Any = step.node.op.program  # type: ignore[union-attr]
+    if isinstance(region, UntilProgram):
+        return region.memory.get((tuple(given), tuple(made)))
     for kept in region.plans:
         layouts = [x[1] if isinstance(x, tuple) else x.shape for x in kept.inputs]
         if layouts == given and [z.shape for z in kept.plan.outputs] == made:
@@ -124,7 +128,10 @@ class _DeviceWalk(Walk):
 
     def places(self, position: int, step: Instruction) -> list[tuple[int, ...]]:
         plan = self.plans.get(position)
-        if plan is None:
+        if isinstance(plan, RunMemory):
+            self.peak = max(self.peak, self.now + plan.peak)
+            self.now += plan.arena
+        if plan is None or isinstance(plan, RunMemory):
             return [self._place_of(step, j, slot) for j, slot in enumerate(step.outputs)]
         self.now += plan.arena
         made = [(self.new_array(nbytes),) for nbytes in plan.native.made]

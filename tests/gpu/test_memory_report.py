@@ -184,6 +184,39 @@ def test_loops_in_regions(eager: Emulator) -> None:
     assert usage(f, (5, 5), (5,), 8).allocated is None
 
 
+def until_loops(x: Any, h: Any) -> dict[str, Any]:
+    """Return results of loops that end early: all states, the last one, and other outputs."""
+    counted, _ = symcomp.scan(
+        lambda s: (s + 1, symcomp.until(s[0] >= 41)), outputs_info=[h], n_steps=1000
+    )
+    fed, _ = symcomp.scan(
+        lambda row, s: ([s + T.dot(row, s), T.exp(s)], symcomp.until(s[0] >= 7)),
+        sequences=[x], outputs_info=[h, None],
+    )  # fmt: skip
+    mixed, _ = symcomp.scan(
+        lambda s: (T.tanh(s * 2) + 1 + T.dot(s, s), symcomp.until(s[0] >= 98)),
+        outputs_info=[h], n_steps=77,
+    )  # fmt: skip
+    return {
+        "all": [counted * 2], "last": [counted[-1]], "sum": [counted[-1].sum()],
+        "fed": [*fed, h * 2], "never": [mixed[-1], mixed],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("which", ["all", "last", "sum", "fed", "never"])
+def test_loops_that_end_early(eager: Emulator, which: str) -> None:
+    """The latest run with these shapes tells what they take."""
+    x, h = T.fmatrix("x"), T.fvector("h")
+    with config.change_flags(device="emu"):
+        outputs = [gpu.to_gpu(z, "emu") for z in until_loops(x, h)[which]]
+        f = symcomp.function([x, h], outputs, on_unused_input="ignore")
+    values = array(50, 20) * np.float32(0.1), np.zeros(20, "float32")
+    f(*values)
+    found = usage(f, *values).allocated
+    assert found == taken(eager, f, values) == taken(eager, f, values)
+    assert usage(f, array(50, 21), np.zeros(21, "float32")).allocated is None
+
+
 def test_a_branch_is_known_when_it_was_taken(eager: Emulator) -> None:
     c, x = T.lscalar("c"), T.fmatrix("x")
     with config.change_flags(device="emu"):
