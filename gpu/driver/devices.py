@@ -26,8 +26,9 @@ def _begin_anew() -> None:
     for name, (_, driver) in _drivers.items():
         driver.lock = threading.RLock()
         driver.queue.begin_anew()
-        if not is_emulator(name):
-            driver.queue.address = 0  # CUDA does not work here
+        if not is_emulator(name):  # CUDA does not work here
+            driver.queue.address = 0
+            DEVICE_STREAMS.pop(name, None)
 
 
 if hasattr(os, "register_at_fork"):

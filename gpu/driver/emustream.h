@@ -301,8 +301,8 @@ static int run(Stream *s, uint64_t until) {
     if (s->n_timed) w->start = now();
     s->failed = s;
     code = run_piece(s, w);
-    if (s->n_timed) w->end = now();
     if (code) break;
+    if (s->n_timed) w->end = now();
     s->done++;
   }
   if (code) {
@@ -322,9 +322,11 @@ EXPORT const char *emu_failure(void *stream, void **where, uint64_t *number) {
 EXPORT void emu_order(void *stream, int order) { ((Stream *)stream)->order = order; }
 // Let the times of pieces that are recorded be kept until they are read.
 EXPORT void emu_time(void *stream, int is_timed) { ((Stream *)stream)->is_timed = is_timed; }
-// When a piece began and ended.
+// When a piece began and ended; zeros if it did not.
 EXPORT void emu_times(void *stream, uint64_t number, int64_t *times) {
   const Stream *s = (const Stream *)stream;
+  times[0] = times[1] = 0;
+  if (number < s->first || number >= s->first + s->n) return;
   const Work *w = s->work + (number - s->first);
   times[0] = w->start, times[1] = w->end;
 }
