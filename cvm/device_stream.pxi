@@ -4,6 +4,30 @@
 DEVICE_TIMELINE = contextvars.ContextVar("timeline", default=None)
 
 
+@cython.final
+@cython.auto_pickle(False)
+cdef class Recorded:
+    """A function that does the same as another one, with its work on devices added to a timeline.
+
+    Parameters
+    ----------
+    compute : callable
+    timeline : Timeline
+    """
+
+    cdef object _compute, _timeline
+
+    def __init__(self, compute, timeline):
+        self._compute, self._timeline = compute, timeline
+
+    def __call__(self, *values):
+        before = DEVICE_TIMELINE.set(self._timeline)
+        try:
+            return self._compute(*values)
+        finally:
+            DEVICE_TIMELINE.reset(before)
+
+
 cdef enum:
     # Regions of fewer, or more, pieces of work are not enqueued as graphs.
     FEWEST_IN_GRAPH = 3

@@ -48,6 +48,7 @@ cdef class Lowered:
         self._kept.append(tensors)
         self.in_python.compute = <PyObject *>self._compute
         self.in_python.name = name_in_plans(step.compute)
+        self.in_python.is_in_c = self.in_python.name != b"python"
         self.in_python.several = step.several
         self.in_python.copies = node is not None and is_users(node.op)
         self.in_python.is_tensor = <const char *><bytes>tensors
@@ -101,6 +102,8 @@ def python_call(step):
 
 cdef const char *name_in_plans(compute):
     """Return the name of the calls of a function, which is in C if it is for a device."""
+    if isinstance(compute, Recorded):
+        compute = (<Recorded>compute)._compute
     if isinstance(compute, DeviceRegion):
         return "region"
     if isinstance(compute, CopyToDevice):

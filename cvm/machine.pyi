@@ -393,6 +393,11 @@ class DevicePlan:
     ) -> tuple[int, int]: ...
 
 DEVICE_TIMELINE: ContextVar[Any]
+
+class Recorded:
+    def __init__(self, compute: Callable[..., Any], timeline: Any) -> None: ...
+    def __call__(self, *values: Any) -> Any: ...
+
 MOST_PIECES: int
 
 class PinnedMemory:

@@ -78,7 +78,7 @@ cdef extern from "plan/plan.h":
         char needs_gil
         char gives_up_gil
         char is_guard
-        char is_python
+        char is_python, is_in_c
         short n_reads
         short n_writes
         const Operand **operands
@@ -236,6 +236,7 @@ cdef extern from "plan/python_calls.h":
         const char *name
         int several
         int copies
+        int is_in_c
         const char *is_tensor
 
     const InPython *(*in_python)(PyObject *)

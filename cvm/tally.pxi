@@ -70,6 +70,11 @@ cdef tuple shape_of_operand(const Operand *x):
     return tuple([x.shape[axis] for axis in range(x.ndim)])
 
 
+cdef str kind_of(Lowered how):
+    """Return the kind of the calls of an instruction."""
+    return (<bytes>how.in_python.name).decode() if how.in_python.is_in_c else how.name
+
+
 @cython.final
 @cython.auto_pickle(False)
 cdef class NativeTally:
@@ -106,7 +111,7 @@ cdef class NativeTally:
     @property
     def kinds(self):
         """For each instruction the kind of call that it is; None: the machine's own."""
-        return tuple([None if how is None else how.name for how in self.machine.lowered])
+        return tuple([None if how is None else kind_of(how) for how in self.machine.lowered])
 
     @property
     def kernels(self):
@@ -208,7 +213,7 @@ cdef int add_segment(Segment *s, Code *code, list runs, list python, list varian
     cdef int at = 0
     if of_slot == NULL:
         raise MemoryError()
-    in_python = {s.calls[i].position for i in range(s.n_calls) if s.calls[i].is_python}
+    in_python = {s.calls[i].position for i in range(s.n_calls) if s.calls[i].is_python and not s.calls[i].is_in_c}
     try:
         for i in range(s.n_marks):
             position = s.marks[i].position

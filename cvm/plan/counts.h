@@ -396,7 +396,7 @@ static inline void count_run(Segment *s, Counts *counts)
     add_one(&s->runs);
     if (counts != NULL) {
         __atomic_add_fetch(&counts->runs, 1, __ATOMIC_RELAXED);
-        if (s->has_python)
+        if (s->runs_python)
             __atomic_add_fetch(&counts->in_python_runs, 1, __ATOMIC_RELAXED);
     }
 }
@@ -460,7 +460,7 @@ static int calls_python_at(const Segment *s, int position)
 {
     int i;
     for (i = 0; i < s->n_calls; i++)
-        if (s->calls[i].is_python && s->calls[i].position == position)
+        if (s->calls[i].is_python && !s->calls[i].is_in_c && s->calls[i].position == position)
             return 1;
     return 0;
 }

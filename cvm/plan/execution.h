@@ -331,7 +331,7 @@ static int resume(Planner *p, const Segment *s, int mark, Frame *frame)
     const Mark *m = &s->marks[mark];
     int i;
     p->parent = s;
-    if (s->has_python)
+    if (s->runs_python)
         count_python(p);
     p->first_call = m->n_calls;
     p->first_storage = m->n_storages;

@@ -101,6 +101,7 @@ typedef struct {
     const char *name;
     int position;           /* of the instruction */
     char needs_gil, is_guard, is_gate, is_python;
+    char is_in_c;           /* is_python: the function that is called runs no Python */
     char gives_up_gil;      /* before it: it and the following ones are worth it */
     char is_independent;    /* the call reads and writes its operands alone: any thread may run it */
     char uses_threads;      /* the call shares its own work among the threads of the pool */
@@ -206,6 +207,7 @@ struct Segment {
     int holds_inputs;           /* whether others may drop the arguments while it runs */
     int has_objects;            /* whether its frames hold Python objects */
     int has_python;             /* whether one of its calls is Python's, or one before it on the way */
+    int runs_python;            /* the same, of calls that are not in C */
     int uses_blas;              /* whether BLAS may use threads of its own in a call */
     struct SegmentTimes *times; /* of a profile */
     struct StraightCode *straight;  /* the functions that run instead of calls; NULL: none */

@@ -12,6 +12,7 @@ typedef struct {
     int n_inputs;           /* the arguments that follow are arrays to write into */
     int n_arguments, n_results, several;
     int copies;             /* whether arrays that the run may use again are copied for it */
+    int is_in_c;            /* whether the function runs no Python */
     const Operand **arguments;
     const char *is_tensor;  /* of the results */
     int *storages;          /* of the results */
@@ -98,7 +99,7 @@ static int compute_in_python(const PythonCall *c, Frame *frame, PyObject **found
     int i, j, made = 0, status = RAISED, lent;
     if (before_python(frame->runner) < 0)
         return RAISED;
-    frame->runner->python_calls++;
+    frame->runner->python_calls += !c->is_in_c;
     for (i = 0; i < c->n_arguments; i++) {
         const Operand *x = c->arguments[i];
         is_lent[i] = 0;
@@ -262,7 +263,7 @@ static int run_python_call(const void *params, Frame *frame)
 typedef struct {
     PyObject *compute;
     const char *name;       /* of its calls */
-    int several, copies;
+    int several, copies, is_in_c;
     const char *is_tensor;  /* of the outputs */
 } InPython;
 static const InPython *(*in_python)(PyObject *lowered);
@@ -279,10 +280,12 @@ static PythonCall *emit_python_call(Planner *p, const InPython *how)
     if (call == NULL)
         return NULL;
     call->needs_gil = call->is_python = 1;
+    call->is_in_c = (char)how->is_in_c;
     c = (PythonCall *)call->params;
     c->compute = how->compute;
     c->several = how->several;
     c->copies = how->copies;
+    c->is_in_c = how->is_in_c;
     c->is_tensor = how->is_tensor;
     c->n_inputs = instruction->n_inputs;
     c->n_arguments = n;

@@ -207,11 +207,13 @@ static void sum_up_calls(Segment *s)
     s->work = s->nanoseconds = 0;
     s->uses_blas = s->n_nested > 0;
     s->has_python = s->parent != NULL && s->parent->has_python;
+    s->runs_python = s->parent != NULL && s->parent->runs_python;
     for (i = 0; i < s->n_calls; i++) {
         const Call *call = &s->calls[i];
         s->work += call->work;
         s->nanoseconds += nanoseconds_of(call);
         s->has_python |= call->is_python;
+        s->runs_python |= call->is_python && !call->is_in_c;
         s->uses_blas |= call->uses_blas || call->is_python;
     }
 }

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, file_of
-from symcomp.cvm.machine import DeviceLibrary, DeviceMemory, library_caller
+from symcomp.cvm.machine import DEVICE_TIMELINE, DeviceLibrary, DeviceMemory, library_caller
 from symcomp.gpu.driver.compiler import cubins
 from symcomp.gpu.driver.interface import (
     FAULT_BYTES,
@@ -32,7 +32,7 @@ from symcomp.gpu.driver.interface import (
     Result,
     Work,
 )
-from symcomp.gpu.driver.timeline import CURRENT, KINDS, MOST_EVENTS, Pending, Timed, Timeline
+from symcomp.gpu.driver.timeline import KINDS, MOST_EVENTS, Pending, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 from symcomp.lazy import lazy_module
 
@@ -295,7 +295,7 @@ class CudaDriver(Driver):
     @contextmanager
     def timing(self, kind: str, nbytes: int, label: str = "") -> Iterator[None]:
         """Put events around the work that is enqueued within, if a timeline is set."""
-        timeline = CURRENT.get()
+        timeline = DEVICE_TIMELINE.get()
         if timeline is None:
             yield
             return

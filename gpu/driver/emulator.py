@@ -25,9 +25,9 @@ from symcomp.codegen.compiler.driver import Target, load_all, target
 from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.codegen.functions.c_library import c_library
 from symcomp.config import config
-from symcomp.cvm.machine import DeviceLibrary, DeviceMemory, library_caller
+from symcomp.cvm.machine import DEVICE_TIMELINE, DeviceLibrary, DeviceMemory, library_caller
 from symcomp.gpu.driver.interface import FAULT_WORDS, Driver, MemoryInfo, Work
-from symcomp.gpu.driver.timeline import CURRENT, KINDS, Pending, Timed, Timeline
+from symcomp.gpu.driver.timeline import KINDS, Pending, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 
 FLAGS = (
@@ -149,7 +149,7 @@ class Emulator(Driver):
         return found[0]
 
     def enqueue(self, work: Work, bases: list[int]) -> None:
-        timeline = CURRENT.get()
+        timeline = DEVICE_TIMELINE.get()
         assert timeline is not None
         functions = tuple(self._library.machine[name] for name in ("launch", "copy", "fill"))
         first = self._begin_timing(timeline)
@@ -172,7 +172,7 @@ class Emulator(Driver):
 
     @contextmanager
     def timing(self, kind: str, nbytes: int) -> Iterator[None]:
-        timeline = CURRENT.get()
+        timeline = DEVICE_TIMELINE.get()
         assert timeline is not None
         number = self._begin_timing(timeline)
         yield
@@ -224,7 +224,7 @@ class Emulator(Driver):
     ) -> None:  # fmt: skip
         self.counters.from_peers += nbytes
         into, begin = target.address + to, source.address + start
-        timeline, first = CURRENT.get(), self._library.count(self._stream, False)
+        timeline, first = DEVICE_TIMELINE.get(), self._library.count(self._stream, False)
         if timeline is not None:
             self._begin_timing(timeline)
         code = self._library.from_peer(into, peer._stream, begin, nbytes, self._stream)

@@ -1,7 +1,7 @@
 """Times of work on devices, for functions that are profiled.
 
-Drivers time work that is enqueued while a timeline is set (``CURRENT``): on cards by events, on the
-emulator when the work runs.
+Drivers time work that is enqueued while a timeline is set (the variable ``DEVICE_TIMELINE`` of the
+machine): on cards by events, on the emulator when the work runs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
-
-from symcomp.cvm.machine import DEVICE_TIMELINE as CURRENT
 
 if TYPE_CHECKING:
     from symcomp.gpu.driver.interface import Driver
@@ -125,16 +123,3 @@ class Timeline:
         """Wait until the times of all work that was enqueued are known."""
         while self._drivers:
             self._drivers.pop().wait()
-
-
-def recorded(compute: Callable[..., Any], timeline: Timeline) -> Callable[..., Any]:
-    """Return a function that does the same, with its work on devices added to a timeline."""
-
-    def run(*values: Any) -> Any:
-        before = CURRENT.set(timeline)
-        try:
-            return compute(*values)
-        finally:
-            CURRENT.reset(before)
-
-    return run

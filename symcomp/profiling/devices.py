@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from symcomp.core.node import Apply
+from symcomp.cvm.machine import Recorded
 from symcomp.lazy import lazy_module
 from symcomp.profiling.profiled import Data
 
@@ -34,8 +35,7 @@ class Watch:
             return compute
         if self.timeline is None:
             self.timeline = timelines.Timeline()
-        found: Callable[..., Any] = timelines.recorded(compute, self.timeline)
-        return found
+        return Recorded(compute, self.timeline)
 
 
 def device_data(timeline: Any) -> list[Data] | None:

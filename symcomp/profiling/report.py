@@ -33,6 +33,10 @@ RAN_IN = {
     "reshape": "view",
     "split": "view",
     "diagonal": "view",
+    "part on device": "view",
+    "region": "device",
+    "to device": "device",
+    "to host": "device",
     "python": "Python",
 }
 

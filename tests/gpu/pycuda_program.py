@@ -21,10 +21,11 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import gpu
 from symcomp.config import config
+from symcomp.cvm.machine import Recorded
 from symcomp.gpu import DeviceUnavailable, chunks, device_names, driver_of, memory_info, to_gpu
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.emulator import FLAGS, beginning
-from symcomp.gpu.driver.timeline import Timeline, recorded
+from symcomp.gpu.driver.timeline import Timeline
 from symcomp.tests.gpu.running import assert_close
 from symcomp.tests.gpu.test_functions import network
 
@@ -174,7 +175,7 @@ def time_a_loop() -> None:
         f = symcomp.function([x], states.sum())
     f(np.ones((5, 3), "float32"))
     timeline = Timeline()
-    recorded(f, timeline)(np.ones((5, 3), "float32"))
+    Recorded(f, timeline)(np.ones((5, 3), "float32"))
     timeline.finish()
     counts = sorted(t.count for (_, kind, _), t in timeline.totals.items() if kind == "kernel")
     assert counts == [1, 5], timeline.totals

@@ -14,11 +14,11 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import gpu
 from symcomp.config import config
-from symcomp.cvm.machine import DeviceRegion, RegionPlan
+from symcomp.cvm.machine import DeviceRegion, Recorded, RegionPlan
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.timeline import Timeline, recorded
+from symcomp.gpu.driver.timeline import Timeline
 from symcomp.gpu.errors import DeviceError
 from symcomp.gpu.execution import ready
 from symcomp.gpu.kernels.products import ProductOperands
@@ -269,7 +269,7 @@ def test_in_loops_and_profiles(cublas: Any, emu: Emulator) -> None:
     assert cublas.fake_calls() - before == 3 * 2 * 6
     timeline = Timeline()
     emu.counters.clear()
-    recorded(f, timeline)(array(4, 4), array(6, 4))
+    Recorded(f, timeline)(array(4, 4), array(6, 4))
     timeline.finish()
     count = {"kernel": 0, "library": 0}
     for (_, kind, label), total in timeline.totals.items():

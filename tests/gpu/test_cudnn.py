@@ -13,9 +13,10 @@ import symcomp.tensor as T
 from symcomp import gpu
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
+from symcomp.cvm.machine import Recorded
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.timeline import Timeline, recorded
+from symcomp.gpu.driver.timeline import Timeline
 from symcomp.gpu.errors import DeviceError
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.geometry import Geometry
@@ -144,7 +145,7 @@ def test_layouts(cudnn: Any, emu: Emulator) -> None:
         with config.change_flags(device="emu"):
             f = symcomp.function([x, w], z)
         timeline = Timeline()
-        recorded(f, timeline)(*values)
+        Recorded(f, timeline)(*values)
         timeline.finish()
         kinds.append(sum(kind == "library" for _, kind, _ in timeline.totals))
     assert kinds == [1, 1]

@@ -14,9 +14,10 @@ import symcomp.tensor as T
 from symcomp import gpu
 from symcomp.config import config
 from symcomp.core.walk import toposort
+from symcomp.cvm.machine import Recorded
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.timeline import Timeline, recorded
+from symcomp.gpu.driver.timeline import Timeline
 from symcomp.gpu.errors import DeviceError
 from symcomp.gpu.libraries.cufft import layout_of
 from symcomp.gpu.libraries.finding import VERSIONS, WHEELS
@@ -139,7 +140,7 @@ def test_views_are_read_in_place(cufft: Any, emu: Emulator) -> None:
         with config.change_flags(device="emu"):
             f = symcomp.function([x], output)
         timeline = Timeline()
-        recorded(f, timeline)(numbers(3, 4, 5, dtype="complex128"))
+        Recorded(f, timeline)(numbers(3, 4, 5, dtype="complex128"))
         timeline.finish()
         kinds = [kind for _, kind, _ in timeline.totals]
         assert "library" in kinds and "copy" not in kinds
@@ -195,7 +196,7 @@ def test_without_cufft_the_processor_transforms(emu: Emulator) -> None:
     f = check([x], T.sqr(z), [array(3, 4)], orders=[0], on_host=True)
     assert "RealFourier{axis=1}" in ops_on_host(f)
     timeline = Timeline()
-    recorded(f, timeline)(array(3, 4))
+    Recorded(f, timeline)(array(3, 4))
     timeline.finish()
     # The copies that this costs are in the profile.
     kinds = {kind: total.count for (_, kind, _), total in timeline.totals.items()}

@@ -10,9 +10,10 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import gpu
 from symcomp.config import config
+from symcomp.cvm.machine import Recorded
 from symcomp.gpu import chunks
 from symcomp.gpu.chunks import chunk_length
-from symcomp.gpu.driver.timeline import Timeline, recorded
+from symcomp.gpu.driver.timeline import Timeline
 from symcomp.gpu.plan import DeviceCall, LoopStep
 from symcomp.gpu.region import DeviceGraph
 from symcomp.tests.gpu.running import (
@@ -133,7 +134,7 @@ def test_profiles_tell_of_each_step(short: Any) -> None:
         f = symcomp.function([x], hs[-1])
     before = f(array(80, 3))
     timeline = Timeline()
-    np.testing.assert_array_equal(recorded(f, timeline)(array(80, 3)), before)
+    np.testing.assert_array_equal(Recorded(f, timeline)(array(80, 3)), before)
     timeline.finish()
     assert sum(t.count for (_, kind, _), t in timeline.totals.items() if kind == "kernel") == 80
 

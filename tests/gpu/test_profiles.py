@@ -11,10 +11,11 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
+from symcomp.cvm.machine import DEVICE_TIMELINE
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.cuda import CudaDriver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.timeline import CURRENT, Pending, Timeline
+from symcomp.gpu.driver.timeline import Pending, Timeline
 from symcomp.ifelse import ifelse
 from symcomp.profiling.devices import STREAMS
 from symcomp.profiling.stats import text_at_exit
@@ -108,7 +109,7 @@ def test_without_a_profile_nothing_is_timed(
     monkeypatch.setattr(Timeline, "expect", lambda self, driver: pytest.fail("it is timed"))
     f = training()
     f(VALUE)
-    assert f.profiled is None and CURRENT.get() is None
+    assert f.profiled is None and DEVICE_TIMELINE.get() is None
     g = symcomp.function([], T.ones(3), profile=True)
     g()
     (data,) = g.profile.to_dict()["functions"]
@@ -154,7 +155,7 @@ def test_work_that_fails_is_not_counted(emu: Emulator) -> None:
     with pytest.raises(IndexError):
         f.profile.to_dict()
     assert f.profile.to_dict()["functions"][0]["calls"] == 1
-    assert CURRENT.get() is None
+    assert DEVICE_TIMELINE.get() is None
 
 
 class FakeEvent:
@@ -184,11 +185,11 @@ def test_events_of_cards() -> None:
         pass
     assert driver._clock is None and not driver._times  # no function is profiled
     timeline = Timeline()
-    before = CURRENT.set(timeline)
+    before = DEVICE_TIMELINE.set(timeline)
     for _ in range(2):
         with driver.timing("kernel", 24, "Dot"):
             pass
-    CURRENT.reset(before)
+    DEVICE_TIMELINE.reset(before)
     assert not timeline.events and len(driver._times) == 2 and driver.queue.has_times
     timeline.finish()
     assert not driver._times and not driver.queue.has_times

@@ -95,6 +95,8 @@ def test_a_profile_tells_that_plans_were_repeated(emu: Driver) -> None:
     for _ in range(3):
         f(array(6, 4), array(6))
     assert f.repeated == 3
+    rows = f.profile.to_dict()["functions"][0]["instructions"]
+    assert {row["ran_in"] for row in rows} == {"device"} and not any(r["in_python"] for r in rows)
     after = moved()
     np.testing.assert_array_equal(after["to device"] - before["to device"], [6, 3 * 4 * 30])
     np.testing.assert_array_equal(after["to host"] - before["to host"], [6, 3 * 4 * 7])

@@ -12,11 +12,12 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
+from symcomp.cvm.machine import Recorded
 from symcomp.errors import ShapeError
 from symcomp.gpu import to_cpu, to_gpu
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.timeline import Timeline, recorded
+from symcomp.gpu.driver.timeline import Timeline
 from symcomp.gpu.kernels import convolution, pooling
 from symcomp.gpu.region import DeviceGraph
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
@@ -208,7 +209,7 @@ def test_positions_are_written_for_gradients_alone(emu: Emulator) -> None:
 def bytes_of_pooling(f: Any, *values: Any) -> list[int]:
     """Return the bytes of each max-pooling of a function, in all steps."""
     timeline = Timeline()
-    recorded(f, timeline)(*values)
+    Recorded(f, timeline)(*values)
     timeline.finish()
     found = timeline.totals.items()
     return [total.nbytes for (_, _, label), total in found if label.startswith("MaxPool")]
