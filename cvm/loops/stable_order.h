@@ -185,7 +185,7 @@ int64_t memory_of_order(char kind, int64_t size, int64_t n)
         uint##BITS##_t *keys = (uint##BITS##_t *)memory;                                           \
         int64_t *spare = (int64_t *)(memory + bytes_of_keys(size, n));                             \
         LIST_KEYS(uint##BITS##_t, KEY_OF)                                                          \
-        if (n <= FEW_KEYS) {                                                                       \
+        if (n <= (BITS == 8 ? FEW_KEYS : 2 * FEW_KEYS)) {                                          \
             for (int64_t i = 0; i < n; i++)                                                        \
                 places[i] = i;                                                                     \
             insert_##BITS(n, keys, places);                                                        \
