@@ -37,12 +37,12 @@ def part_of(DeviceArrayBase x, tuple key):
             if isinstance(entry, slice):
                 start, stop, step = entry.indices(length)
                 shape.append(len(range(start, stop, step)))
-                strides.append(stride * step)
+                strides.append(stride * max(-length, min(step, length)))  # longer ones are never taken
                 at = start
             else:
+                if not -length <= entry < length:
+                    raise IndexError(f"index {entry} is out of bounds for axis {axis} with size {length}")
                 at = entry
-                if not -length <= at < length:
-                    raise IndexError(f"index {at} is out of bounds for axis {axis} with size {length}")
                 at += length if at < 0 else 0
             offset += at * stride
             axis += 1

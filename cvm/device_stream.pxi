@@ -151,7 +151,11 @@ cdef class DeviceStream:
         cdef RecordedParts parts = None
         first = self._hold(held)
         if DEVICE_TIMELINE.get() is not None:
-            self.driver.enqueue(work, [bases[i] for i in range(plan.data.n_bases)])
+            try:
+                self.driver.enqueue(work, [bases[i] for i in range(plan.data.n_bases)])
+            except BaseException:
+                self._note(first, work, held)
+                raise
         else:
             can_be = not plan.parts and plan.is_recordable and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH
             if not self.recorder or not options["gpu_graphs"]:
@@ -231,14 +235,22 @@ cdef class DeviceStream:
     ) except -1:
         cdef uint64_t first = self._hold(held)
         cdef int code
-        if DEVICE_TIMELINE.get() is None:
-            code = self._move(way, target, source, nbytes)
-        else:
-            with self.driver.timing(_WAYS[way], nbytes):
+        try:
+            if DEVICE_TIMELINE.get() is None:
                 code = self._move(way, target, source, nbytes)
-        self._check(None, code, -1)
-        self._note(first, None, held)
+            else:
+                with self.driver.timing(_WAYS[way], nbytes):
+                    code = self._move(way, target, source, nbytes)
+            self._check(None, code, -1)
+        finally:
+            self._note(first, None, held)
         return 0
+
+    cdef uint64_t _staged(self, int64_t nbytes) except? 0:
+        """Return a block of pinned memory."""
+        if self.address == 0:
+            raise self.driver.lost()
+        return self.pinned.take(nbytes)
 
     cdef int copy(self, DeviceMemory target, int64_t to, DeviceMemory source, int64_t start, int64_t nbytes) except -1:
         """Enqueue a copy on the device."""
@@ -252,16 +264,16 @@ cdef class DeviceStream:
         """Enqueue a copy of the elements of an array, in C order; it may be changed at once."""
         cdef int64_t nbytes = cnp.PyArray_SIZE(source) * <int64_t>dtype.itemsize
         cdef uint64_t staged
+        cdef int code = 0
         if nbytes == 0:
             return 0
-        staged = self.pinned.take(nbytes)
+        staged = self._staged(nbytes)
         try:
             fill_pinned(staged, source, dtype)
             self._enqueue_copy(TO_DEVICE, target.address + <uint64_t>offset, staged, nbytes, [target])
-        except BaseException:
-            self.pinned.give(staged, nbytes)
-            raise
-        self._check(None, self.pinned.send(staged, nbytes, <void *>self.address), -1)
+        finally:  # an interrupt may come when the copy has been enqueued
+            code = self.pinned.send(staged, nbytes, <void *>self.address)
+        self._check(None, code, -1)
         self.counters.to_device += nbytes
         return 0
 
@@ -289,12 +301,12 @@ cdef class DeviceStream:
         found = array_at(NULL, x.dtype, ndim, lengths, NULL)
         if is_empty:
             return found
-        staged = self.pinned.take(high - low)
+        staged = self._staged(high - low)
         try:
             self._enqueue_copy(TO_HOST, staged, x.address + <uint64_t>low, high - low, [x.memory])
             lies = None if is_dense else array_at(<char *>staged - low, x.dtype, ndim, lengths, steps)
         except BaseException:
-            self.pinned.give(staged, high - low)
+            self.pinned.send(staged, high - low, <void *>self.address)
             raise
         self._arrivals.append((found, lies, staged, high - low))
         self._arriving += 1

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from symcomp.gpu import DeviceMemoryError
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Driver
+from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.gpu.planner import contiguous_strides
 from symcomp.tests.gpu.running import DEVICE, array, functions_called
 
@@ -266,10 +268,53 @@ def test_no_memory_for_an_argument(emu: Driver) -> None:
     assert f(np.ones((10, 10), "float32")).shape == (10, 10)
 
 
+def test_interrupted_copies_leave_other_arrays(
+    card: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt that comes when a copy has been enqueued: its pinned memory is still in use."""
+    x = T.fvector("x")
+    moved = gpu.to_gpu(x, DEVICE)
+    into = symcomp.function([x], moved, profile=True)
+    back = symcomp.function([x], gpu.to_cpu(moved), profile=True)
+    timing, last = card.timing, [""]
+
+    @contextmanager
+    def interrupted(kind: str, nbytes: int) -> Iterator[None]:
+        with timing(kind, nbytes):
+            yield
+        if kind == last[0]:
+            raise KeyboardInterrupt
+
+    values = [np.full(50, k, "float32") for k in range(3)]
+    for kind, f in (("to device", into), ("to host", back)):
+        last[0] = kind
+        with monkeypatch.context() as patch:
+            patch.setattr(card, "timing", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                f(values[0])
+        first, second = gpu.to_device(values[1], DEVICE), gpu.to_device(values[2], DEVICE)
+        np.testing.assert_array_equal(first.get(), values[1])
+        np.testing.assert_array_equal(second.get(), values[2])
+
+
+def test_a_lost_device_is_asked_for_no_memory(emu: Driver) -> None:
+    there = gpu.to_device(array(3), DEVICE)
+    address, asked = emu.queue.address, emu.counters.pinned
+    large = np.zeros(5000, "float32")
+    emu.queue.address = 0
+    try:
+        for use in (there.get, lambda: gpu.to_device(large, DEVICE)):
+            with pytest.raises(DeviceUnavailable, match="fork"):
+                use()
+    finally:
+        emu.queue.address = address
+    assert emu.counters.pinned == asked
+
+
 KEYS: list[Any] = [
     (), (1,), (-1, 2), (slice(1, None),), (slice(None, None, -1), slice(4, 0, -2)), (Ellipsis, 0),
     (None, 1), (slice(0, 0),), (Ellipsis,), (0, None, Ellipsis, slice(-2, None)), (slice(5, 1),),
-    (2, 4, None), (slice(-9, 9, 2), Ellipsis),
+    (2, 4, None), (slice(-9, 9, 2), Ellipsis), (slice(-(2**70), 2**70),),
 ]  # fmt: skip
 
 
@@ -285,9 +330,16 @@ def test_parts(emu: Driver, key: Any) -> None:
 
 def test_parts_that_are_not_there(emu: Driver) -> None:
     there = gpu.to_device(array(3, 5), DEVICE)
-    for key in ((3,), (-4,), (0, 5), (0, 0, 0), (Ellipsis, Ellipsis), (0, 0, Ellipsis, 0)):
+    for key in ((3,), (-4,), (0, 5), (0, 0, 0), (Ellipsis, Ellipsis), (0, 0, Ellipsis, 0), 2**70):
         with pytest.raises(IndexError):
             there[key]
+
+
+def test_parts_by_long_steps(emu: Driver) -> None:
+    value = array(3, 5)
+    there = gpu.to_device(value, DEVICE)
+    for step in (2**62, -(2**65)):
+        np.testing.assert_array_equal(there[::step].get(), value[::step])
 
 
 def test_parts_at_positions_of_a_call_run_no_python(emu: Driver) -> None:
