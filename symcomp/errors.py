@@ -60,7 +60,7 @@ class LabelError(SymcompError, ValueError, IndexError):
     """A label names no class: it is negative, or not below the number of classes."""
 
 
-class SparsePatternError(SymcompError, ValueError):
+class SparsePatternError(SymcompError, ValueError, IndexError):
     """The indices of a sparse matrix do not fit its shape, its index dtype or one another."""
 
 

@@ -1,6 +1,8 @@
 """Files of kernels have the functions of the headers that they need, and no others."""
 
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -115,6 +117,26 @@ def test_headers_that_were_read_before_change_nothing() -> None:
             new = c_file._headers_of_files.__wrapped__("own")
             found = [[*headers.text(headers.pieces({name}))] for headers in (new, read)]
             assert found[0] == found[1], name
+
+
+def test_threads_may_read_headers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, headers = Headers._read, Headers(c_file.FUNCTIONS)
+    words = {word for header in c_file.FUNCTIONS for word in header.asked_by}
+
+    def read_slowly(self: Headers, header: Header) -> None:
+        time.sleep(1e-4)
+        read(self, header)
+
+    monkeypatch.setattr(Headers, "_read", read_slowly)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(len(headers.pieces(words)))) for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6 and len(set(found)) == 1
 
 
 def test_the_version_of_loops_is_of_all_that_they_use() -> None:

@@ -50,6 +50,8 @@ def test_each_dtype(emu: Any, dtype: str, index_dtype: str) -> None:
     values[3] = np.array([9], index_dtype)
     with pytest.raises(IndexError, match="is out of range for an axis of length 9"):
         f(*values)
+    with pytest.raises(IndexError, match="index 9 at position 0 is not between 0 and 8"):
+        plain(*values)
 
 
 @pytest.mark.parametrize("format", ["csr", "csc"])

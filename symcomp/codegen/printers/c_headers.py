@@ -7,7 +7,9 @@ text, and the frame of its header.
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -68,6 +70,20 @@ class Header:
     always: bool = False
     words: tuple[str, ...] = ()
     asked_by: tuple[str, ...] = ()
+
+
+# Headers are read when they are needed, by any thread.
+_lock = threading.RLock()
+
+
+def _begin_anew() -> None:
+    """Replace the lock, which another thread may have held when the process was forked."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 class Piece:
@@ -131,6 +147,10 @@ class Headers:
 
     def pieces(self, words: Collection[str]) -> set[Piece]:
         """Return what a text with these words needs."""
+        with _lock:
+            return self._all_needed(words)
+
+    def _all_needed(self, words: Collection[str]) -> set[Piece]:
         waiting = [*self._asked_for(words)]
         waiting += [
             parts[0][1]
@@ -161,8 +181,9 @@ class Headers:
         if self._unread:
             beginnings = {word.partition("_")[0] for word in words}
             for word in self._unread.keys() & beginnings.union(words):
-                for header in self._unread.pop(word):
+                for header in self._unread[word]:
                     self._read(header)
+                del self._unread[word]
         for word in words:
             yield from self._named.get(word, ())
 
@@ -176,15 +197,16 @@ class Headers:
 
     def everything(self) -> Iterator[str]:
         """Yield the text of all headers."""
-        for header in self._headers.values():
-            self._read(header)
+        with _lock:
+            for header in self._headers.values():
+                self._read(header)
         yield from self.text({piece for parts in self._parts.values() for _, piece in parts})
 
     def _read(self, header: Header) -> None:
         if header in self._parts:
             return
-        self._parts[header], others = _divided(header)
-        for piece in dict.fromkeys((*(piece for _, piece in self._parts[header]), *others)):
+        parts, others = _divided(header)
+        for piece in dict.fromkeys((*(piece for _, piece in parts), *others)):
             for name in piece.names:
                 self._named.setdefault(name, []).append(piece)
         for piece in others:
@@ -193,6 +215,7 @@ class Headers:
                 assert match is not None
                 ends = re.findall(rf"\b{match[2]}##(\w+)", match[3])
                 self._ends.setdefault(match[1], set()).update(ends)
+        self._parts[header] = parts
 
 
 def words_of(*texts: str) -> set[str]:
