@@ -6,8 +6,9 @@
 #include <string.h>
 #include "sorting.h"
 
-/* Up to this many keys are sorted by insertion; from this many on, by one byte after the other: measured. */
-enum { FEW_KEYS = 16, MANY_KEYS = 512 };
+/* Up to this many keys are sorted by insertion; from this many on, by one byte after the other, which are as many as
+   have this many bits beside those of the number of keys: measured. */
+enum { FEW_KEYS = 16, MANY_KEYS = 512, BITS_BESIDE = 6 };
 
 /* Keys of numbers: those of integers with signs, and of floats, whose zeros are one number, and NaN the last one. */
 #define KEYS_OF_INTEGERS(BITS)                                                                     \
@@ -117,13 +118,24 @@ MERGE_KEYS(c16, double _Complex, IS_SMALLER_c16)
 ORDER_BY_BYTE(8)
 ORDER_BY_BYTE(16)
 
+/* About how many bits of a number the bytes tell that were counted. */
+static inline int bits_told(const int64_t *counts)
+{
+    int distinct = 0;
+    for (int digit = 0; digit < 256; digit++)
+        distinct += counts[digit] > 0;
+    return 31 - __builtin_clz((unsigned)distinct);
+}
+
 /* Sort keys and positions by one byte of the keys after the other, but for bytes that are the same in all keys: Knuth,
-   TAOCP 3, 5.2.5, algorithm R. Keys in order stay where they are. */
+   TAOCP 3, 5.2.5, algorithm R. Where the higher bytes tell nearly all keys apart, merging does the rest: it is fast for
+   keys nearly in order. Keys in order stay where they are. */
 #define ORDER_BY_BYTES(BITS)                                                                       \
     static void order_by_bytes_##BITS(int64_t n, uint##BITS##_t *keys, int64_t *places,            \
                                       uint##BITS##_t *spare, int64_t *spare_places)                \
     {                                                                                              \
         int64_t next[BITS / 8][256] = {{0}}, in_order = 1, *given = places;                        \
+        int lowest = BITS / 8, bits = __builtin_clzll((unsigned long long)n) - 64 - BITS_BESIDE;   \
         for (int64_t i = 1; in_order < n && keys[i] >= keys[i - 1]; i++)                           \
             in_order++;                                                                            \
         if (in_order == n)                                                                         \
@@ -134,7 +146,10 @@ ORDER_BY_BYTE(16)
             for (int byte = 0; byte < BITS / 8; byte++)                                            \
                 next[byte][key >> 8 * byte & 255]++;                                               \
         }                                                                                          \
-        for (int byte = 0; byte < BITS / 8; byte++) {                                              \
+        while (lowest > 0 && bits < 0)                                                             \
+            bits += bits_told(next[--lowest]);                                                     \
+        lowest = lowest > 1 ? lowest : 0; /* Merging takes as long as one byte. */                 \
+        for (int byte = lowest; byte < BITS / 8; byte++) {                                         \
             int64_t *at = next[byte], total = 0;                                                   \
             uint##BITS##_t *other = spare;                                                         \
             int64_t *other_places = spare_places;                                                  \
@@ -155,6 +170,8 @@ ORDER_BY_BYTE(16)
             keys = other;                                                                          \
             places = other_places;                                                                 \
         }                                                                                          \
+        if (lowest > 0)                                                                            \
+            merge_##BITS(n, keys, places, spare, spare_places);                                    \
         if (places != given)                                                                       \
             memcpy(given, places, (size_t)n * sizeof(int64_t));                                    \
     }

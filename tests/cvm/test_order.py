@@ -120,3 +120,21 @@ def test_positions_of_extremes_among_equal_and_strange_numbers(dtype, n):
             wanted = z.argmax(axis=1), z.argmin(axis=1), z.argmax(), z.argmin()
             for got, want in zip(f(z), wanted, strict=True):
                 np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("n", [511, 512, 5000])
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d[0] != "c"])
+def test_positions_of_many(dtype, n):
+    """Keys that differ in few bytes, in all, in the lowest alone, and those nearly in order."""
+    x = TensorType(dtype, (None,))()
+    f = symcomp.function([x], T.argsort(x), mode=symcomp.Mode("cvm"))
+    bits = RNG.integers(0, 256, n * np.dtype(dtype).itemsize).astype("uint8")
+    narrow = array((n,), dtype)
+    cases = [narrow, np.sort(narrow), narrow[::-1]]
+    if dtype != "bool":
+        wide, high = bits.view(dtype), 1 << 20 if np.dtype(dtype).itemsize > 2 else 0
+        nearly = np.sort(wide)
+        nearly[:10:2], nearly[1:10:2] = nearly[1:10:2].copy(), nearly[:10:2].copy()
+        cases += [wide, nearly, (RNG.integers(0, 100, n) + high).astype(dtype)]
+    for case in cases:
+        np.testing.assert_array_equal(f(case), np.argsort(case, kind="stable"))
