@@ -267,6 +267,7 @@ ELSEWHERE = (
     "symcomp.tests", "symcomp.compat", "symcomp.codegen._prebuilt", "symcomp.gpu",
     "symcomp.compile.device_matrices",
     "symcomp.compile.device_patterns",
+    "symcomp.compile.device_slices",
     "symcomp.compile.device_sparse_products",
 )  # fmt: skip
 
