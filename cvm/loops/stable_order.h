@@ -6,8 +6,8 @@
 #include <string.h>
 #include "sorting.h"
 
-/* Up to this many keys are sorted by insertion; from this many on, by one byte after the other, which are as many as
-   have this many bits beside those of the number of keys: measured. */
+/* Up to FEW_KEYS keys are sorted by insertion. From MANY_KEYS on, they are sorted by their higher bytes, until these tell
+   BITS_BESIDE bits more than the number of keys has. The numbers were measured. */
 enum { FEW_KEYS = 16, MANY_KEYS = 512, BITS_BESIDE = 6 };
 
 /* Keys of numbers: those of integers with signs, and of floats, whose zeros are one number, and NaN the last one. */
