@@ -1,4 +1,4 @@
-# Copies between the host and devices, as functions in C.
+# Copies between the host and devices, and between devices, as functions in C.
 
 cdef object new_device_array(
     type array_type, DeviceStream stream, DeviceMemory memory, int64_t offset, dtype, tuple shape, tuple strides
@@ -18,7 +18,9 @@ DEVICE_STREAMS = {}
 @cython.final
 @cython.auto_pickle(False)
 cdef class CopyToDevice:
-    """The function from arrays of the host to arrays on a device, in C order.
+    """The function from arrays of the host, or on other devices, to arrays on a device.
+
+    Those of the host come in C order; others keep their strides, if they can be copied without the host.
 
     Parameters
     ----------
@@ -41,12 +43,21 @@ cdef class CopyToDevice:
 
     def __call__(self, x):
         """Enqueue the copy of an array, which may be changed at once; return its result."""
-        cdef cnp.ndarray array = x if cnp.PyArray_Check(x) else np.asarray(x)
         cdef DeviceStream stream = DEVICE_STREAMS.get(self._device)
         if stream is None:
             stream = self._start(self._device).queue
+        if isinstance(x, DeviceArrayBase):
+            if (<DeviceArrayBase>x).driver is stream.driver:
+                return x
+            with cython.critical_section(machine_lock):
+                found = copy_between(<DeviceArrayBase>x, stream)
+            if found is not None:
+                return found
+            x = copies_on_host((x,))[0]
+        elif not cnp.PyArray_Check(x):
+            x = np.asarray(x)
         with cython.critical_section(machine_lock):
-            return self._run(stream, array)
+            return self._run(stream, x)
 
     cdef object _run(self, DeviceStream stream, cnp.ndarray x):
         cdef int64_t step = self._dtype.itemsize
@@ -60,6 +71,33 @@ cdef class CopyToDevice:
         strides.reverse()
         shape = tuple([cnp.PyArray_DIM(x, axis) for axis in range(cnp.PyArray_NDIM(x))])
         return new_device_array(self._array_type, stream, memory, 0, self._dtype, shape, tuple(strides))
+
+
+cdef object copy_between(DeviceArrayBase x, DeviceStream stream):
+    """Return an array on another device, without the host, and with the same strides; None where that cannot be, or
+    the gaps between elements are more than the elements.
+    """
+    cdef DeviceStream peer = x.driver.queue
+    cdef DeviceMemory memory
+    cdef int64_t low, nbytes, span = span_of(x, &low, &nbytes)
+    if type(peer.driver) is not type(stream.driver) or span > 2 * nbytes:
+        return None
+    memory = stream.pool.take(span, x)
+    if span:
+        stream.copy_from_peer(memory, peer, x.memory, x.offset + low, span)
+    return new_device_array(type(x), stream, memory, -low, x.dtype, x.shape, x.strides)
+
+
+def copy_within(DeviceArrayBase x):
+    """Return a copy of an array on its device, with the same strides."""
+    cdef DeviceStream stream = x.driver.queue
+    cdef DeviceMemory memory
+    cdef int64_t low, nbytes, span = span_of(x, &low, &nbytes)
+    with cython.critical_section(machine_lock):
+        memory = stream.pool.take(span, x)
+        if span:
+            stream.copy(memory, 0, x.memory, x.offset + low, span)
+    return new_device_array(type(x), stream, memory, -low, x.dtype, x.shape, x.strides)
 
 
 @cython.final

@@ -26,6 +26,8 @@ cdef extern from "device/device_plan.h":
         int (*drop_event)(void *) noexcept
         int (*record)(void *, void *) noexcept
         int (*query)(void *) noexcept
+        int (*follow)(void *, void *, unsigned) noexcept
+        int (*from_peer)(uint64_t, void *, uint64_t, void *, size_t, void *) noexcept
         int (*hold)(const uint64_t *, size_t, void *) noexcept
         uint64_t (*count)(void *, int) noexcept
     int call_library(void *, const uint64_t *, size_t, void *) noexcept nogil
@@ -103,7 +105,8 @@ cdef class DeviceLibrary:
     ----------
     addresses : dict of str to int
         Those of "launch", "copy", "fill", "take", "give", "to_device", "to_host", "wait", "take_pinned", "give_pinned",
-        "make_event", "drop_event", "record" and "query"; "enter" and "leave", where work needs a context;
+        "make_event", "drop_event", "record", "query", "follow" and "from_peer"; "enter" and "leave", where work
+        needs a context;
         where there are graphs, those of "begin_capture", "end_capture", "instantiate", "launch_graph",
         "drop_graph" and "drop_made"; and, where the host does the work, those of "hold" and "count".
     context : int
@@ -137,6 +140,10 @@ cdef class DeviceLibrary:
         f.drop_event = <int (*)(void *) noexcept>_function(addresses, "drop_event")
         f.record = <int (*)(void *, void *) noexcept>_function(addresses, "record")
         f.query = <int (*)(void *) noexcept>_function(addresses, "query")
+        f.follow = <int (*)(void *, void *, unsigned) noexcept>_function(addresses, "follow")
+        f.from_peer = <int (*)(uint64_t, void *, uint64_t, void *, size_t, void *) noexcept>_function(
+            addresses, "from_peer"
+        )
         f.hold = <int (*)(const uint64_t *, size_t, void *) noexcept>_function(addresses, "hold")
         f.count = <uint64_t (*)(void *, int) noexcept>_function(addresses, "count")
 
@@ -369,3 +376,23 @@ cdef class DeviceValues:
 
 cdef inline bint _equal(x, y) except -1:
     return x is y or x == y
+
+
+cdef int64_t span_of(DeviceArrayBase x, int64_t *low, int64_t *nbytes) except -1:
+    """Return how many bytes there are from the first byte of all elements to the last; where the first lies, and the
+    bytes of the elements.
+    """
+    cdef int64_t span = x.dtype.itemsize, reach, length
+    cdef Py_ssize_t axis
+    low[0], nbytes[0] = 0, span
+    for axis in range(len(x.shape)):
+        length = x.shape[axis]
+        nbytes[0] *= length
+        if length > 1:
+            reach = (length - 1) * <int64_t>x.strides[axis]
+            if reach < 0:
+                low[0] += reach
+            span += reach if reach > 0 else -reach
+    if nbytes[0] == 0:
+        low[0], span = 0, 0
+    return span

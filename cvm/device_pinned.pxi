@@ -20,9 +20,10 @@ cdef enum CopyWay:
     TO_DEVICE
     TO_HOST
     WITHIN
+    FROM_PEER
 
 
-_WAYS = ("to device", "to host", "copy")
+_WAYS = ("to device", "to host", "copy", "from a device")
 
 
 cdef object array_at(char *address, dtype, Py_ssize_t ndim, cnp.npy_intp *lengths, cnp.npy_intp *steps):

@@ -83,6 +83,7 @@ cdef class RecordedParts:
 
 
 @cython.auto_pickle(False)
+@cython.no_gc_clear
 cdef class DeviceStream:
     """The stream of a device, for the machine.
 
@@ -121,6 +122,7 @@ cdef class DeviceStream:
     cdef readonly object log
     cdef public bint has_times
     cdef bint _is_recorded
+    cdef void *_order       # an event, recorded anew for each copy between devices
     # Arrays to be filled, the pinned memory that their elements come to, and how many were enqueued, and filled, so
     # far. One thread fills them at a time.
     cdef object _arrivals, _filling
@@ -133,6 +135,11 @@ cdef class DeviceStream:
         self._is_recorded, self.log = is_recorded, collections.deque() if is_recorded else None
         self._arrivals = collections.deque()
         self.begin_anew()
+
+    def __dealloc__(self):
+        if self._order != NULL and self.library.enter() == 0:
+            self.library.functions.drop_event(self._order)
+            self.library.leave()
 
     def begin_anew(self):
         """Have a new lock in a process that was forked."""
@@ -216,7 +223,7 @@ cdef class DeviceStream:
 
     # -- copies
 
-    cdef int _move(self, CopyWay way, uint64_t target, uint64_t source, size_t nbytes) noexcept:
+    cdef int _move(self, CopyWay way, uint64_t target, uint64_t source, size_t nbytes, void *peer) noexcept:
         cdef void *stream = <void *>self.address
         cdef int code = self.library.enter()
         if code:
@@ -225,22 +232,26 @@ cdef class DeviceStream:
             code = self.library.functions.to_device(target, <const void *>source, nbytes, stream)
         elif way == TO_HOST:
             code = self.library.functions.to_host(<void *>target, source, nbytes, stream)
+        elif way == FROM_PEER:
+            code = self.library.functions.from_peer(
+                target, self.library.functions.context, source, peer, nbytes, stream
+            )
         else:
             code = self.library.functions.copy(target, source, nbytes, stream)
         self.library.leave()
         return code
 
     cdef int _enqueue_copy(
-        self, CopyWay way, uint64_t target, uint64_t source, int64_t nbytes, list held
+        self, CopyWay way, uint64_t target, uint64_t source, int64_t nbytes, list held, void *peer=NULL
     ) except -1:
         cdef uint64_t first = self._hold(held)
         cdef int code
         try:
             if DEVICE_TIMELINE.get() is None:
-                code = self._move(way, target, source, nbytes)
+                code = self._move(way, target, source, nbytes, peer)
             else:
                 with self.driver.timing(_WAYS[way], nbytes):
-                    code = self._move(way, target, source, nbytes)
+                    code = self._move(way, target, source, nbytes, peer)
             self._check(None, code, -1)
         finally:
             self._note(first, None, held)
@@ -259,6 +270,48 @@ cdef class DeviceStream:
         )
         self.counters.within += nbytes
         return 0
+
+    cdef int copy_from_peer(
+        self, DeviceMemory target, DeviceStream peer, DeviceMemory source, int64_t start, int64_t nbytes
+    ) except -1:
+        """Enqueue a copy from a device of the same kind, to the beginning of a block. It comes after all that is
+        enqueued there now, and before what will be.
+        """
+        self._come_after(peer)
+        self._enqueue_copy(
+            FROM_PEER, target.address, source.address + <uint64_t>start, nbytes, [target, source],
+            peer.library.functions.context,
+        )
+        peer._come_after(self)
+        self.counters.from_peers += nbytes
+        return 0
+
+    cdef int _come_after(self, DeviceStream other) except -1:
+        """Let later work come after all that is enqueued on another stream now."""
+        cdef int code
+        if self.address == 0:
+            raise self.driver.lost()
+        other._check(None, other._mark(), -1)
+        code = self.library.enter()
+        if code == 0:
+            code = self.library.functions.follow(<void *>self.address, other._order, 0)
+            self.library.leave()
+        return self._check(None, code, -1)
+
+    cdef int _mark(self) except? -1:
+        """Record the event of the order."""
+        cdef int code
+        if self.address == 0:
+            raise self.driver.lost()
+        code = self.library.enter()
+        if code:
+            return code
+        if self._order == NULL:
+            code = self.library.functions.make_event(&self._order, WITHOUT_TIMES)
+        if code == 0:
+            code = self.library.functions.record(self._order, <void *>self.address)
+        self.library.leave()
+        return code
 
     cdef int send(self, DeviceMemory target, int64_t offset, cnp.ndarray source, dtype) except -1:
         """Enqueue a copy of the elements of an array, in C order; it may be changed at once."""
@@ -284,33 +337,28 @@ cdef class DeviceStream:
         cdef cnp.npy_intp lengths[MOST_AXES_OF_NUMPY]
         cdef cnp.npy_intp steps[MOST_AXES_OF_NUMPY]
         cdef Py_ssize_t axis, ndim = len(x.shape)
-        cdef int64_t low = 0, high = x.dtype.itemsize, dense = high
-        cdef bint is_dense = True, is_empty = False
+        cdef int64_t low, nbytes, span = span_of(x, &low, &nbytes), dense = x.dtype.itemsize
+        cdef bint is_dense = True
         cdef uint64_t staged
         if ndim > MOST_AXES_OF_NUMPY:
             raise ValueError(f"an array of {ndim} axes cannot be one of NumPy's")
         for axis in range(ndim - 1, -1, -1):
             lengths[axis], steps[axis] = x.shape[axis], x.strides[axis]
-            is_empty |= lengths[axis] == 0
             is_dense &= lengths[axis] == 1 or steps[axis] == dense
             dense *= lengths[axis]
-            if steps[axis] < 0:
-                low += (lengths[axis] - 1) * steps[axis]
-            else:
-                high += (lengths[axis] - 1) * steps[axis]
         found = array_at(NULL, x.dtype, ndim, lengths, NULL)
-        if is_empty:
+        if nbytes == 0:
             return found
-        staged = self._staged(high - low)
+        staged = self._staged(span)
         try:
-            self._enqueue_copy(TO_HOST, staged, x.address + <uint64_t>low, high - low, [x.memory])
+            self._enqueue_copy(TO_HOST, staged, x.address + <uint64_t>low, span, [x.memory])
             lies = None if is_dense else array_at(<char *>staged - low, x.dtype, ndim, lengths, steps)
         except BaseException:
-            self.pinned.send(staged, high - low, <void *>self.address)
+            self.pinned.send(staged, span, <void *>self.address)
             raise
-        self._arrivals.append((found, lies, staged, high - low))
+        self._arrivals.append((found, lies, staged, span))
         self._arriving += 1
-        self.counters.to_host += high - low
+        self.counters.to_host += span
         return found
 
     cdef int _fill(self, int64_t upto) except -1:
@@ -352,11 +400,6 @@ cdef class DeviceStream:
         """Enqueue a copy on the device, of bytes that do not overlap."""
         with cython.critical_section(machine_lock):
             self.copy(target, to, source, start, nbytes)
-
-    def note(self, uint64_t first, list held):
-        """Keep memory as long as work is not done that the driver has enqueued, from this piece on."""
-        with cython.critical_section(machine_lock):
-            self._note(first, None, held)
 
     def wait(self):
         """Wait until all work is done; raise the error of the first that failed."""

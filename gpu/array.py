@@ -10,7 +10,13 @@ import numpy as np
 
 from symcomp.core.dtype import NATIVE, STORAGE
 from symcomp.core.dtype import canonical as canonical_dtype
-from symcomp.cvm.machine import CopyToDevice, DeviceArrayBase, copies_on_host, part_of
+from symcomp.cvm.machine import (
+    CopyToDevice,
+    DeviceArrayBase,
+    copies_on_host,
+    copy_within,
+    part_of,
+)
 from symcomp.gpu.dlpack import Borrowed, capsule_of, device_name, dtype_of, layout_of, taken_over
 from symcomp.gpu.driver.devices import canonical, driver_of, is_emulator
 from symcomp.gpu.errors import DeviceUnavailable
@@ -161,23 +167,8 @@ class DeviceArray(DeviceArrayBase):
 
     def copy(self) -> DeviceArray:
         """Return a copy on the device, with the same strides."""
-        low, span = self._span()
-        memory = self.driver.allocate(span, f"a copy of {self}")
-        if span:
-            self.driver.within(memory, 0, self.memory, self.offset + low, span)
-        return DeviceArray(self.driver, memory, -low, self.dtype, self.shape, self.strides)
-
-    def moved(self, driver: Any) -> DeviceArray | None:
-        """Return the array on another device, without the host, and with the same strides; None
-        where that cannot be, or the gaps between elements are more than the elements.
-        """
-        low, span = self._span()
-        if type(driver) is not type(self.driver) or span > 2 * self.nbytes:
-            return None
-        memory = driver.allocate(span, f"a copy of {self}")
-        if span:
-            driver.from_peer(memory, 0, self.driver, self.memory, self.offset + low, span)
-        return DeviceArray(driver, memory, -low, self.dtype, self.shape, self.strides)
+        found: DeviceArray = copy_within(self)
+        return found
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.driver.dlpack_device
@@ -218,14 +209,6 @@ class DeviceArray(DeviceArrayBase):
         array([0., 1., 2.])
         """
         return capsule_of(self, stream, max_version, dl_device, copy)
-
-    def _span(self) -> tuple[int, int]:
-        """Return where the first byte of all elements lies, and how many bytes there are."""
-        if self.size == 0:
-            return 0, 0
-        steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
-        low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
-        return low, high - low + self.dtype.itemsize
 
     def __reduce__(self) -> Any:
         return _unpickled, (self.get(), self.device)
@@ -270,15 +253,7 @@ def to_device(value: Any, device: str) -> DeviceArray:
     device = canonical(device)
     if not isinstance(value, DeviceArray) and hasattr(value, "__cuda_array_interface__"):
         value = _copied(value, "cuda0" if is_emulator(device) else device)
-    if isinstance(value, DeviceArray):
-        driver = driver_of(device)
-        if value.driver is driver:
-            return value
-        moved = value.moved(driver)
-        if moved is not None:
-            return moved
-        value = value.get()
-    array = np.asarray(value)
+    array = value if isinstance(value, DeviceArray) else np.asarray(value)
     dtype = array.dtype if array.dtype in _NATIVE else np.dtype(canonical_dtype(array.dtype))
     found: DeviceArray = CopyToDevice(device, dtype, DeviceArray, driver_of)(array)
     return found

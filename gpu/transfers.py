@@ -41,10 +41,7 @@ class ToDevice(Op):
         return [DeviceType(self.device, x.type.dtype, x.type.shape)]
 
     def bind(self, node: Apply) -> Callable[..., Any]:
-        (x,) = node.inputs
-        if isinstance(x.type, DeviceType):
-            return self.perform
-        dtype = numpy_dtype(x.type.dtype)
+        dtype = numpy_dtype(node.inputs[0].type.dtype)
         return CopyToDevice(self.device, dtype, DeviceArray, driver_of)
 
     def perform(self, x: Any) -> Any:

@@ -46,6 +46,9 @@ typedef struct {
     int (*drop_event)(void *event);
     int (*record)(void *event, void *stream);
     int (*query)(void *event);          /* 0: all work before it is done */
+    /* Devices of one kind: let later work of a stream come after an event; copy from another context. */
+    int (*follow)(void *stream, void *event, unsigned flags);
+    int (*from_peer)(uint64_t target, void *context, uint64_t source, void *peer, size_t nbytes, void *stream);
     /* Where work is done by the host: the blocks that the work which follows uses, and how many pieces were
        enqueued, or were done. NULL on cards. */
     int (*hold)(const uint64_t *blocks, size_t n, void *stream);

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel, file_of
-from symcomp.cvm.machine import DEVICE_TIMELINE, DeviceLibrary, DeviceMemory, library_caller
+from symcomp.cvm.machine import DEVICE_TIMELINE, DeviceLibrary, library_caller
 from symcomp.gpu.driver.compiler import cubins
 from symcomp.gpu.driver.interface import (
     FAULT_BYTES,
@@ -85,7 +85,7 @@ _FUNCTIONS = {
     "to_device": "cuMemcpyHtoDAsync_v2", "to_host": "cuMemcpyDtoHAsync_v2",
     "wait": "cuStreamSynchronize", "take_pinned": "cuMemHostAlloc", "give_pinned": "cuMemFreeHost",
     "make_event": "cuEventCreate", "drop_event": "cuEventDestroy_v2", "record": "cuEventRecord",
-    "query": "cuEventQuery",
+    "query": "cuEventQuery", "follow": "cuStreamWaitEvent", "from_peer": "cuMemcpyPeerAsync",
 }  # fmt: skip
 
 
@@ -123,23 +123,6 @@ class _Library:
         if code or function.value is None:
             raise DeviceError(f"the kernel {name} cannot be loaded: {self.message(code)}")
         return function.value
-
-    def copy_from_peer(
-        self, into: tuple[int, int], begin: tuple[int, int], nbytes: int, stream: int
-    ) -> None:
-        """Enqueue a copy between contexts, which PyCUDA's own function takes for one.
-
-        Parameters
-        ----------
-        into, begin : (int, int)
-            An address, and its context.
-        nbytes, stream : int
-        """
-        number, pointer = ctypes.c_uint64, ctypes.c_void_p
-        places = number(into[0]), pointer(into[1]), number(begin[0]), pointer(begin[1])
-        code = self._library.cuMemcpyPeerAsync(*places, ctypes.c_size_t(nbytes), pointer(stream))
-        if code:
-            raise DeviceError(f"no copy from card to card: {self.message(code)}")
 
     def message(self, code: int) -> str:
         """Return what the driver says of an error."""
@@ -224,8 +207,6 @@ class CudaDriver(Driver):
         self.words_of_fault, self._fault = words, int(words.base.get_device_pointer())
         assert self.words_of_fault.nbytes == FAULT_BYTES
         self.queue.fault = int(self.words_of_fault.ctypes.data)
-        # Recorded anew for each copy from card to card.
-        self._order = drv.Event(drv.event_flags.DISABLE_TIMING)
         self._kernels: dict[str, int] = {}
         # For profiles: an event at a known time, and work with the events around it.
         self._clock: Any = None
@@ -263,34 +244,6 @@ class CudaDriver(Driver):
     def is_current(self) -> bool:
         """Tell whether the context of this thread is that of the card."""
         return self._library.context() == self._own
-
-    def from_peer(
-        self, target: DeviceMemory, to: int, peer: CudaDriver, source: DeviceMemory, start: int,
-        nbytes: int,
-    ) -> None:  # fmt: skip
-        self.counters.from_peers += nbytes
-        into, begin = target.address + to, source.address + start
-        # One context after the other: nested, threads could wait for each other.
-        peer.follow(self._copy_after(peer.record(), into, peer, begin, nbytes))
-
-    @_in_context
-    def record(self) -> Any:
-        """Return an event after all that is enqueued, for others to follow at once."""
-        self._order.record(self.stream)
-        return self._order
-
-    @_in_context
-    def follow(self, event: Any) -> None:
-        """Let all work that is enqueued later come after an event, of any card."""
-        self.stream.wait_for_event(event)
-
-    @_in_context
-    def _copy_after(self, event: Any, into: int, peer: CudaDriver, begin: int, nbytes: int) -> Any:
-        self.stream.wait_for_event(event)
-        places = (into, self._own), (begin, peer._own)
-        with self.timing("from a device", nbytes):
-            self._library.copy_from_peer(*places, nbytes, int(self.stream.handle))
-        return self.record()
 
     @contextmanager
     def timing(self, kind: str, nbytes: int, label: str = "") -> Iterator[None]:

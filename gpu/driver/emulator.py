@@ -25,7 +25,7 @@ from symcomp.codegen.compiler.driver import Target, load_all, target
 from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.codegen.functions.c_library import c_library
 from symcomp.config import config
-from symcomp.cvm.machine import DEVICE_TIMELINE, DeviceLibrary, DeviceMemory, library_caller
+from symcomp.cvm.machine import DEVICE_TIMELINE, DeviceLibrary, library_caller
 from symcomp.gpu.driver.interface import FAULT_WORDS, Driver, MemoryInfo, Work
 from symcomp.gpu.driver.timeline import KINDS, Pending, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
@@ -44,7 +44,7 @@ class _Library:
     """The functions of ``emustream.h``, which are called with the GIL."""
 
     def __init__(self, addresses: Sequence[int]) -> None:
-        begin, drop, failure, order, time, times, forget_times, from_peer, *others = addresses
+        begin, drop, failure, order, time, times, forget_times, *others = addresses
         pointer, number, flag = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int
         function = ctypes.PYFUNCTYPE
         self.begin = function(pointer, flag)(begin)
@@ -54,9 +54,6 @@ class _Library:
         self.time = function(None, pointer, flag)(time)
         self.times = function(None, pointer, number, pointer)(times)
         self.forget_times = function(None, pointer)(forget_times)
-        self.from_peer = function(flag, number, pointer, number, ctypes.c_size_t, pointer)(
-            from_peer
-        )
         self.machine = dict(zip(_OF_MACHINE, others, strict=True))
         self.count = function(number, pointer, flag)(self.machine["count"])
 
@@ -218,23 +215,6 @@ class Emulator(Driver):
             return str(said.decode())
         return "no memory" if code == OUT_OF_MEMORY else f"error {code}"
 
-    def from_peer(
-        self, target: DeviceMemory, to: int, peer: Emulator, source: DeviceMemory, start: int,
-        nbytes: int,
-    ) -> None:  # fmt: skip
-        self.counters.from_peers += nbytes
-        into, begin = target.address + to, source.address + start
-        timeline, first = DEVICE_TIMELINE.get(), self._library.count(self._stream, False)
-        if timeline is not None:
-            self._begin_timing(timeline)
-        code = self._library.from_peer(into, peer._stream, begin, nbytes, self._stream)
-        self._library.time(self._stream, False)
-        if code:
-            self.refuse(None, code, -1)
-        self.queue.note(first, [target, source])
-        if timeline is not None:  # the first piece waits for the other device
-            self._times.add(_Piece(timeline, first + 1, "from a device", "", nbytes))
-
     def wait_for_others(self) -> None:
         pass  # the host's memory is filled when others tell of it
 
@@ -256,17 +236,16 @@ class Emulator(Driver):
 
 _OF_EMULATOR = tuple(
     f"emu_{name}"
-    for name in (
-        "begin", "drop", "failure", "order", "time", "times", "forget_times", "from_peer",
-    )
-)  # fmt: skip
+    for name in ("begin", "drop", "failure", "order", "time", "times", "forget_times")
+)
 # Functions like those of CUDA's driver, by the names that the machine has for them.
 _OF_MACHINE = {
     name: f"emu_{name}"
     for name in (
         "launch", "copy", "fill", "take", "give", "begin_capture", "end_capture", "instantiate",
         "launch_graph", "drop_graph", "drop_made", "to_device", "to_host", "wait", "take_pinned",
-        "give_pinned", "make_event", "drop_event", "record", "query", "hold", "count",
+        "give_pinned", "make_event", "drop_event", "record", "query", "follow",
+        "from_peer", "hold", "count",
     )
 }  # fmt: skip
 

@@ -15,8 +15,9 @@ typedef int Entry(cuemu::Machine *machine, const unsigned *grid, const unsigned 
 struct Stream;
 struct Event {
   Stream *stream;
-  uint64_t number;      // of the piece of work that reaches it
-  int is_reached, is_dropped;
+  uint64_t number;      // of the next piece after the last that reaches it
+  int n_pending;        // pieces that will reach it
+  int is_dropped;
 };
 struct Work {
   int kind;
@@ -143,13 +144,12 @@ EXPORT int emu_make_event(void **event, unsigned flags) {
 }
 EXPORT int emu_drop_event(void *event) {
   Event *e = (Event *)event;
-  if (e->stream && !e->is_reached) e->is_dropped = 1;
+  if (e->n_pending) e->is_dropped = 1;
   else free(e);
   return OK;
 }
 static void reach(Event *e) {
-  e->is_reached = 1;
-  if (e->is_dropped) free(e);
+  if (!--e->n_pending && e->is_dropped) free(e);
 }
 EXPORT int emu_record(void *event, void *stream) {
   Event *e = (Event *)event;
@@ -157,25 +157,22 @@ EXPORT int emu_record(void *event, void *stream) {
   Work *w = next(s, REACH);
   if (!w) return NO_MEMORY;
   w->event = e;
-  e->stream = s, e->number = emu_count(s, 0), e->is_reached = 0;
+  e->stream = s, e->number = emu_count(s, 0), e->n_pending++;
   return ready(s);
 }
 EXPORT int emu_query(void *event) {
-  const Event *e = (const Event *)event;
-  return !e->stream || e->is_reached ? OK : NOT_READY;
+  return ((const Event *)event)->n_pending ? NOT_READY : OK;
 }
 EXPORT int emu_wait(void *stream) { return run((Stream *)stream, ~(uint64_t)0); }
-static int follow(Stream *s, Stream *other) {
-  Work *w = next(s, FOLLOW);
+EXPORT int emu_follow(void *stream, void *event, unsigned flags) {
+  const Event *e = (const Event *)event;
+  Work *w = next((Stream *)stream, FOLLOW);
   if (!w) return NO_MEMORY;
-  w->other = other, w->number = emu_count(other, 0);
-  return ready(s);
+  w->other = e->stream, w->number = e->number;
+  return ready((Stream *)stream);
 }
-// A copy from the device of another stream: after all that is enqueued there now, and before what will be.
-EXPORT int emu_from_peer(uint64_t target, void *peer, uint64_t source, size_t n, void *stream) {
-  int code = follow((Stream *)stream, (Stream *)peer);
-  if (!code) code = move(MOVE, target, source, n, stream);
-  return code ? code : follow((Stream *)peer, (Stream *)stream);
+EXPORT int emu_from_peer(uint64_t target, void *context, uint64_t source, void *peer, size_t n, void *stream) {
+  return move(MOVE, target, source, n, stream);
 }
 EXPORT int emu_take_pinned(void **address, size_t n, unsigned flags) {
   *address = malloc(n ? n : 1);

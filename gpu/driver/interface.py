@@ -14,6 +14,7 @@ import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.cvm.machine import (
+    DeviceArrayBase,
     DeviceCounters,
     DeviceLibrary,
     DeviceMemory,
@@ -188,6 +189,8 @@ class Driver(ABC):
         """
         if isinstance(what, np.ndarray):
             what = f"an array of shape {what.shape}"
+        elif isinstance(what, DeviceArrayBase):
+            what = f"a copy of {what}"
         limit = f" of at most {pool.limit}" if pool.limit else ""
         raise DeviceMemoryError(
             f"{self.name}: no {nbytes} bytes for {what}; {pool.used} bytes{limit} are in use by "
@@ -272,31 +275,6 @@ class Driver(ABC):
     ) -> None:
         """Enqueue a copy on the device, of bytes that do not overlap."""
         self.queue.within(target, to, source, start, nbytes)
-
-    @abstractmethod
-    def from_peer(
-        self,
-        target: DeviceMemory,
-        to: int,
-        peer: Any,
-        source: DeviceMemory,
-        start: int,
-        nbytes: int,
-    ) -> None:
-        """Enqueue a copy from a device of the same kind, without the host.
-
-        It comes after all that is enqueued there now, and before what will be.
-
-        Parameters
-        ----------
-        target, to : DeviceMemory, int
-            Where the bytes go, on this device.
-        peer : Driver
-            Of the same class.
-        source, start : DeviceMemory, int
-            Where they are, on that device.
-        nbytes : int
-        """
 
     def wait(self) -> None:
         """Wait until all work is done; raise the error of the first that failed."""

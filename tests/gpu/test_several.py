@@ -13,7 +13,7 @@ from symcomp.config import config
 from symcomp.gpu.driver.devices import canonical, set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.transfers import ToHost
-from symcomp.tests.gpu.running import assert_close
+from symcomp.tests.gpu.running import assert_close, functions_called
 
 Pair = tuple[Emulator, Emulator]
 
@@ -102,6 +102,47 @@ def test_a_function_of_two_devices(pair: Pair) -> None:
     g = symcomp.function([x, y], [z, *symcomp.grad(z, [x, y])])
     for one, other in zip(found, g(numbers(3, 3), numbers(3)), strict=True):
         assert_close(np.asarray(one), other, 16)
+
+
+def test_a_call_that_copies_between_devices_runs_no_python(pair: Pair) -> None:
+    x = T.fmatrix("x")
+    there = gpu.to_gpu(T.exp(gpu.to_gpu(x, "emu")), "emu").transfer("emu1")
+    f = symcomp.function([x], [gpu.to_gpu(T.tanh(there), "emu1"), there.transfer("emu")])
+    values = [numbers(2, 3) + k for k in range(3)]
+    held = [f(value) for value in values]
+    f(values[0])
+    plan = str(f.plan())
+    assert "python(" not in plan and plan.count("to device(") >= 3, plan
+    for driver in pair:
+        driver.counters.clear()
+    found = []
+    assert functions_called(lambda: found.append(f(values[0]))) == []
+    first, second = (driver.counters for driver in pair)
+    assert (first.from_peers, second.from_peers, first.to_device) == (24, 24, 24)
+    assert (first.waits, second.waits, first.to_host, second.to_host) == (0, 0, 0, 0)
+    for value, (one, other) in zip([*values, values[0]], [*held, *found], strict=True):
+        assert_close(one.get(), np.tanh(np.exp(value)), 8)
+        assert_close(other.get(), np.exp(value), 4)
+
+
+def test_a_copy_between_devices_that_has_no_room(pair: Pair) -> None:
+    x = gpu.to_device(numbers(100), "emu")
+    pair[1].pool.limit = 64
+    with pytest.raises(gpu.DeviceMemoryError, match=r"emu1: no 400 bytes for a copy of Device"):
+        gpu.to_device(x, "emu1")
+
+
+def test_work_of_another_device_that_fails_before_a_copy(pair: Pair) -> None:
+    """Lazy or not, the error names the op, and later copies are right."""
+    x, i = T.fvector("x"), T.lvector("i")
+    f = symcomp.function([x, i], gpu.to_gpu(gpu.to_gpu(x, "emu")[i], "emu").transfer("emu1"))
+    good = f(numbers(3), np.array([2]))
+    bad = f(numbers(3), np.array([5]))
+    np.testing.assert_array_equal(good.get(), numbers(3)[2:])
+    with pytest.raises(IndexError, match="index 5 is out of range"):
+        pair[0].wait()
+    assert bad.shape == (1,)
+    np.testing.assert_array_equal(f(numbers(3), np.array([0])).get(), numbers(3)[:1])
 
 
 def test_copies_to_and_fro_in_threads(pair: Pair) -> None:
