@@ -11,6 +11,16 @@ cdef object new_device_array(
     return found
 
 
+cdef tuple dense_strides(tuple shape, int64_t step):
+    """Return the strides of an array in C order, whose elements have ``step`` bytes."""
+    cdef list found = []
+    for length in reversed(shape):
+        found.append(step)
+        step *= max(<int64_t>length, 1)
+    found.reverse()
+    return tuple(found)
+
+
 #: The streams of the devices that were started in this process, by their names.
 DEVICE_STREAMS = {}
 
@@ -60,17 +70,14 @@ cdef class CopyToDevice:
             return self._run(stream, x)
 
     cdef object _run(self, DeviceStream stream, cnp.ndarray x):
-        cdef int64_t step = self._dtype.itemsize
-        cdef DeviceMemory memory = stream.pool.take(cnp.PyArray_SIZE(x) * step, x)
-        cdef list strides = []
+        cdef int64_t size = self._dtype.itemsize
+        cdef DeviceMemory memory = stream.pool.take(cnp.PyArray_SIZE(x) * size, x)
         cdef int axis
         stream.send(memory, 0, x, self._dtype)
-        for axis in range(cnp.PyArray_NDIM(x) - 1, -1, -1):
-            strides.append(step)
-            step *= max(cnp.PyArray_DIM(x, axis), 1)
-        strides.reverse()
         shape = tuple([cnp.PyArray_DIM(x, axis) for axis in range(cnp.PyArray_NDIM(x))])
-        return new_device_array(self._array_type, stream, memory, 0, self._dtype, shape, tuple(strides))
+        return new_device_array(
+            self._array_type, stream, memory, 0, self._dtype, shape, dense_strides(shape, size)
+        )
 
 
 cdef object copy_between(DeviceArrayBase x, DeviceStream stream):

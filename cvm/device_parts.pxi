@@ -1,4 +1,4 @@
-# Parts of arrays on devices, which are views.
+# Parts of arrays on devices, which are views, and their lengths.
 
 cdef object view_of(DeviceArrayBase x, int64_t offset, tuple shape, tuple strides):
     """Return a view of an array on a device, whose first element is ``offset`` bytes behind that of the array."""
@@ -84,3 +84,23 @@ cdef class PartOnDevice:
             else:
                 key.append(None if entry == NEW else Ellipsis if entry == NOTHING else entry)
         return part_of(x, tuple(key))
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class LengthOnDevice:
+    """The function from an array on a device to the length of an axis, an array of the host.
+
+    Parameters
+    ----------
+    axis : int
+    """
+
+    cdef Py_ssize_t _axis
+
+    def __init__(self, Py_ssize_t axis):
+        self._axis = axis
+
+    def __call__(self, DeviceArrayBase x not None):
+        """Return the length; the device is not waited for."""
+        return np.array(x.shape[self._axis], np.int64)

@@ -27,6 +27,8 @@ cdef class RegionPlan:
         The calls, for readers.
     inputs : list
         As given.
+    can_fail : bool
+        Whether its work may report errors.
     staged_bytes : int
         Of the fixed addresses of small arguments and results; 0 without them.
 
@@ -49,6 +51,7 @@ cdef class RegionPlan:
 
     cdef readonly object plan
     cdef readonly list inputs
+    cdef readonly bint can_fail
     cdef DevicePlan _native
     cdef object _work, _driver, _array_type, _what
     cdef DeviceStream _stream
@@ -63,7 +66,7 @@ cdef class RegionPlan:
     def __init__(self, plan, DeviceStream stream, DevicePool pool, array_type, list inputs, list outputs, what):
         self.plan, self._work, self._native, self._arena = plan, plan.native, plan.native.native, plan.arena
         self._stream, self._pool, self._driver, self._array_type = stream, pool, stream.driver, array_type
-        self.inputs, self._outputs, self._what = inputs, outputs, what
+        self.inputs, self._outputs, self._what, self.can_fail = inputs, outputs, what, plan.can_fail
         self._given, self._made = plan.native.inputs, plan.native.made
         self._constants, self._graphs = plan.native.constants, {}
         # Bytes of arguments, then of results, that can have fixed addresses; 0 for the others.
@@ -224,10 +227,10 @@ cdef class DeviceRegion:
     def __call__(self, *values):
         """Enqueue the computation; return its results."""
         with cython.critical_section(machine_lock):
-            return self._run(values)
+            return self.run_plan(self._plan_for(values), values)
 
-    cdef tuple _run(self, tuple values):
-        cdef RegionPlan plan = self._plan_for(values)
+    cdef tuple run_plan(self, RegionPlan plan, tuple values):
+        """Enqueue the work of a plan that is for these arguments."""
         cdef DeviceMemory arena = None
         cdef tuple found
         if plan._arena:

@@ -104,12 +104,14 @@ cdef const char *name_in_plans(compute):
     """Return the name of the calls of a function, which is in C if it is for a device."""
     if isinstance(compute, Recorded):
         compute = (<Recorded>compute)._compute
-    if isinstance(compute, DeviceRegion):
+    if isinstance(compute, (DeviceRegion, UntilLoop)):
         return "region"
     if isinstance(compute, CopyToDevice):
         return "to device"
     if isinstance(compute, PartOnDevice):
         return "part on device"
+    if isinstance(compute, LengthOnDevice):
+        return "length on device"
     return "to host" if isinstance(compute, CopyToHost) else "python"
 
 

@@ -447,6 +447,10 @@ class PartOnDevice:
     def __init__(self, pattern: tuple[Any, ...]) -> None: ...
     def __call__(self, x: Any, *numbers: Any) -> Any: ...
 
+class LengthOnDevice:
+    def __init__(self, axis: int) -> None: ...
+    def __call__(self, x: Any) -> np.ndarray: ...
+
 class StepsInTurn:
     done: int
     def __init__(self, arrays: Any, machine: Any, written_over: Sequence[int]) -> None: ...
@@ -459,6 +463,7 @@ def copies_on_host(arrays: tuple[DeviceArrayBase, ...]) -> list[np.ndarray]: ...
 class RegionPlan:
     plan: Any
     inputs: list[Any]
+    can_fail: bool
     staged_bytes: int
     def __init__(
         self,
@@ -479,6 +484,22 @@ class DeviceRegion:
     def __init__(self, has_arrays: bool) -> None: ...
     def __call__(self, *values: Any) -> tuple[Any, ...]: ...
     def drop_arena(self) -> None: ...
+
+class UntilLoop:
+    chunks: DeviceRegion
+    memory: dict[Any, tuple[int, int]]
+    def __init__(
+        self,
+        chunks: DeviceRegion,
+        device: str,
+        depths: list[int],
+        counts: tuple[int, int, int],
+        longest: int,
+        inputs: list[tuple[int, Any, CopyToDevice | None]],
+        outputs: list[int],
+    ) -> None: ...
+    def constants(self) -> list[Any]: ...
+    def __call__(self, *values: Any) -> tuple[Any, ...]: ...
 
 def to_dlpack(
     owner: object,

@@ -36,6 +36,7 @@ import numpy as np
 
 from symcomp.config import config
 from symcomp.cvm.blas_library import library_of_numpy
+from symcomp.errors import ShapeError
 from symcomp.lazy import import_alone, lazy_module
 from symcomp.vm.machine import UNSET
 from symcomp.ops.indexing.index_pattern import NEW, NOTHING, SYMBOL, Slice
@@ -84,6 +85,7 @@ include "device_stream.pxi"
 include "device_copies.pxi"
 include "device_parts.pxi"
 include "device_region.pxi"
+include "device_until.pxi"
 include "object_loops.pxi"
 include "straight.pxi"
 include "entry.pxi"

@@ -169,6 +169,11 @@ class Plan:
     outputs: list[Any]
     arena: int
 
+    @property
+    def can_fail(self) -> bool:
+        """Whether a kernel may report an error."""
+        return any(call.can_fail for call in all_calls(self.calls))
+
     def __str__(self) -> str:
         first = f"{len(self.calls)} calls, arena of {self.arena} bytes"
         return "\n".join([first, *_lines(self.calls, 1)])

@@ -13,7 +13,13 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import CopyToDevice, CopyToHost, PartOnDevice, copies_on_host
+from symcomp.cvm.machine import (
+    CopyToDevice,
+    CopyToHost,
+    LengthOnDevice,
+    PartOnDevice,
+    copies_on_host,
+)
 from symcomp.errors import DTypeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.devices import canonical, driver_of
@@ -121,6 +127,9 @@ class DeviceLength(Op):
 
     def output_types(self, x: Any) -> list[TensorType]:
         return [TensorType("int64", ())]
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        return LengthOnDevice(self.axis)
 
     def perform(self, x: Any) -> Any:
         return np.array(x.shape[self.axis], "int64")

@@ -15,7 +15,7 @@ from symcomp.cvm.executable import Executable
 from symcomp.gpu.region import DeviceGraph, DeviceProgram
 from symcomp.gpu.transfers import DevicePart
 from symcomp.gpu.type import DeviceType
-from symcomp.gpu.until import RunMemory, UntilProgram
+from symcomp.gpu.until import UntilProgram
 from symcomp.vm.memory import DeviceUsage, Walk
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
@@ -128,10 +128,11 @@ class _DeviceWalk(Walk):
 
     def places(self, position: int, step: Instruction) -> list[tuple[int, ...]]:
         plan = self.plans.get(position)
-        if isinstance(plan, RunMemory):
-            self.peak = max(self.peak, self.now + plan.peak)
-            self.now += plan.arena
-        if plan is None or isinstance(plan, RunMemory):
+        if isinstance(plan, tuple):  # the memory of a loop that ends early
+            peak, arena = plan
+            self.peak = max(self.peak, self.now + peak)
+            self.now += arena
+        if plan is None or isinstance(plan, tuple):
             return [self._place_of(step, j, slot) for j, slot in enumerate(step.outputs)]
         self.now += plan.arena
         made = [(self.new_array(nbytes),) for nbytes in plan.native.made]

@@ -34,6 +34,7 @@ RAN_IN = {
     "split": "view",
     "diagonal": "view",
     "part on device": "view",
+    "length on device": "view",
     "region": "device",
     "to device": "device",
     "to host": "device",

@@ -342,6 +342,22 @@ def test_parts_by_long_steps(emu: Driver) -> None:
         np.testing.assert_array_equal(there[::step].get(), value[::step])
 
 
+def test_lengths_on_devices_run_no_python(emu: Driver) -> None:
+    i = T.lvector("i")
+    with on_emu, config.change_flags(kernels=True):
+        data = symcomp.shared(array(30, 4), name="data")
+        f = symcomp.function([i], data.shape[1] + i)
+    for _ in range(3):
+        f(np.arange(3))
+    plan = str(f.plan())
+    assert "python(" not in plan and "length on device(" in plan, plan
+    found = []
+    assert functions_called(lambda: found.append(f(np.arange(3)))) == []
+    assert found[0].tolist() == [4, 5, 6]
+    data.set_value(array(2, 7))
+    assert f(np.arange(3)).tolist() == [7, 8, 9]
+
+
 def test_parts_at_positions_of_a_call_run_no_python(emu: Driver) -> None:
     n, k = T.lscalar("n"), T.lscalar("k")
     with on_emu, config.change_flags(kernels=True):

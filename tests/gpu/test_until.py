@@ -1,6 +1,7 @@
 """Loops with a condition to stop, on devices, where the host enqueues chunks of steps."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
-from symcomp.errors import LoadError
+from symcomp.errors import LoadError, ShapeError
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.until import MOST_STEPS, DeviceUntilGraph
@@ -21,6 +22,7 @@ from symcomp.tests.gpu.running import (
     array,
     assert_close,
     compile_both,
+    functions_called,
     loops,
     ops_on_host,
 )
@@ -71,6 +73,55 @@ def test_the_host_waits_once_for_a_chunk(emu: Emulator) -> None:
     assert f(array(3), 100).shape == (100, 3)
     # Chunks of 1, 1, 2, 4, 8, 16, 32, 32 and 32 steps; a condition of each is one byte.
     assert (emu.counters.waits, emu.counters.to_host) == (9, 128)
+
+
+def test_a_repeated_loop_runs_no_python(emu: Emulator) -> None:
+    """Chunks are enqueued, and waited for, in C, and so are steps that are computed again."""
+    x, stop = T.fvector("x"), T.fscalar("stop")
+    hs, ts = counting(x, stop)
+    held = []
+    for outputs in ([hs, ts], [hs[-1], ts[-1]]):
+        with config.change_flags(kernels=True):
+            plain, f = compile_both([x, stop], [*outputs, hs.shape[0]])
+        for last in (9, 21, 9, 21):
+            held.append((f(array(3), last), plain(array(3), last)))
+        assert "python(" not in str(f.plan()), f.plan()
+        value, found = (array(3), np.float32(21)), []
+        emu.counters.clear()
+        assert functions_called(lambda: found.append(f(*value))) == []  # noqa: B023
+        # Chunks of 1, 1, 2, 4, 8 and 16 steps, and results.
+        assert emu.counters.waits == 7
+        held.append((found[0], plain(array(3), 21)))
+    for found, wanted in held:
+        for one, other in zip(found, wanted, strict=True):
+            assert_close(one, other, 64)
+
+
+def test_rows_that_are_too_few(emu: Emulator) -> None:
+    x, start, n = T.fmatrix("x"), T.fmatrix("start"), T.lscalar("n")
+    hs, _ = symcomp.scan(
+        lambda row, h1, h2: (h1 + h2 * row, symcomp.until(h1.sum() > 1e9)),
+        x, {"initial": start, "taps": [-1, -2]}, n_steps=n,
+    )  # fmt: skip
+    _, f = compile_both([x, start, n], hs)
+    assert loops(f)
+    for _ in range(2):
+        assert f(array(5, 3), array(2, 3), 5).shape == (5, 3)
+        with pytest.raises(ShapeError, match=r"has length 5 .*but 6 steps need 6"):
+            f(array(5, 3), array(2, 3), 6)
+        with pytest.raises(ShapeError, match=r"starts from 1 rows .*its taps need 2"):
+            f(array(5, 3), array(1, 3), 5)
+
+
+def test_loops_in_threads(emu: Emulator) -> None:
+    x, stop = T.fvector("x"), T.fscalar("stop")
+    hs, _ = counting(x, stop)
+    plain, f = compile_both([x, stop], hs)
+    values = [(array(3) + k, last) for k, last in enumerate([1, 5, 17, 40, 70, 3] * 3)]
+    wanted = [plain(*given) for given in values]
+    with ThreadPoolExecutor(6) as pool:
+        for one, other in zip(pool.map(lambda given: f(*given), values), wanted, strict=True):
+            assert_close(one, other, 64)
 
 
 def test_no_steps(emu: Emulator) -> None:
