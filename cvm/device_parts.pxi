@@ -88,6 +88,30 @@ cdef class PartOnDevice:
 
 @cython.final
 @cython.auto_pickle(False)
+cdef class FirstOnDevice:
+    """The function from an array on a device, and a number, to that many rows of it.
+
+    Parameters
+    ----------
+    refuse : callable
+        Raises the error of fewer rows.
+    """
+
+    cdef object _refuse
+
+    def __init__(self, refuse):
+        self._refuse = refuse
+
+    def __call__(self, DeviceArrayBase x not None, n):
+        """Return the view."""
+        cdef int64_t wanted = int(n)
+        if not 0 <= wanted <= <int64_t>x.shape[0]:
+            self._refuse(x, n)
+        return part_of(x, (slice(None, wanted),))
+
+
+@cython.final
+@cython.auto_pickle(False)
 cdef class LengthOnDevice:
     """The function from an array on a device to the length of an axis, an array of the host.
 

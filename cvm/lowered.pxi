@@ -108,8 +108,10 @@ cdef const char *name_in_plans(compute):
         return "region"
     if isinstance(compute, CopyToDevice):
         return "to device"
-    if isinstance(compute, PartOnDevice):
+    if isinstance(compute, (PartOnDevice, FirstOnDevice)):
         return "part on device"
+    if isinstance(compute, ObjectLoop):
+        return "steps in turn"
     if isinstance(compute, LengthOnDevice):
         return "length on device"
     return "to host" if isinstance(compute, CopyToHost) else "python"

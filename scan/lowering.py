@@ -12,6 +12,7 @@ from symcomp.autodiff.maprows import MapRows
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType
 from symcomp.cvm import machine
+from symcomp.cvm.executable import Executable
 from symcomp.cvm.machine import Lowered
 from symcomp.rewrite.phases import CANONICALIZE, FULL, Phase
 from symcomp.rewrite.rule import RuleSet
@@ -19,7 +20,7 @@ from symcomp.scan.lengths import values_of_lengths
 from symcomp.scan.op import Scan
 from symcomp.scan.rows import Continued, FirstRows, LastRows, LeadingRows
 from symcomp.scan.rules import SCAN_RULES
-from symcomp.scan.run import by_fast_run
+from symcomp.scan.run import by_fast_run, in_turn
 from symcomp.vm.bodies import Bodies, Run
 from symcomp.vm.features import Feature
 from symcomp.vm.inspection import Inspector, Selects
@@ -27,14 +28,12 @@ from symcomp.vm.program import Instruction
 
 
 def lowered_scan(step: Instruction) -> Lowered | None:
-    """Lower a loop whose results are tensors, as are its states and sequences; Python runs the
-    steps of others. Captured values are of any type.
+    """Lower a loop whose results are tensors, as are its states and sequences; ``in_turn`` has what
+    computes others. Captured values are of any type.
     """
     node: Any = step.node
     op, layout = node.op, node.op.layout
-    captured = layout.arguments(node.inputs).captured
-    moving = node.inputs[: len(node.inputs) - len(captured)]
-    if not all(isinstance(v.type, TensorType) for v in (*moving, *node.outputs)):
+    if not _has_tensors(node):
         return None
     body = step.bodies[0].nested()
     if body is None:
@@ -63,9 +62,21 @@ def _lowered_last(step: Instruction) -> Lowered:
     return machine.rows(step, "last", node.op.more)
 
 
+def _has_tensors(node: Any) -> bool:
+    """Return whether the states, sequences and results of a loop are tensors."""
+    captured = node.op.layout.arguments(node.inputs).captured
+    moving = node.inputs[: len(node.inputs) - len(captured)]
+    return all(isinstance(v.type, TensorType) for v in (*moving, *node.outputs))
+
+
 def _bound_loop(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
     op: Any = node.op
-    return lambda n, *rest: op.run_steps(runs[0], n, rest)
+    (body,) = runs
+    if isinstance(body, Executable) and not _has_tensors(node):
+        policy = body.policy
+        if policy.native and policy.inspector is None:
+            return in_turn(op, body)
+    return lambda n, *rest: op.run_steps(body, n, rest)
 
 
 def _bound_rows(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:

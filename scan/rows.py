@@ -5,7 +5,7 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ from symcomp.core.node import Apply, Constant
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.cvm.machine import FirstOnDevice
 from symcomp.errors import ShapeError
 from symcomp.ops.elementwise.scalar_math import maximum
 from symcomp.ops.indexing.index import IncSubtensor
@@ -39,6 +40,10 @@ class FirstRows(Op):
     def output_types(self, x: Any, n: TensorVariable) -> list[Any]:
         rows = int(n.data) if isinstance(n, Constant) else None
         return [array_type(x.type, (rows, *x.type.shape[1:]))]
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        is_tensor = isinstance(node.inputs[0].type, TensorType)
+        return self.perform if is_tensor else FirstOnDevice(self.perform)
 
     def perform(self, x: Any, n: Any) -> Any:
         if n < 0:

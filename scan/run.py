@@ -13,12 +13,12 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.executable import Executable, compile_graph
-from symcomp.cvm.machine import StepsInTurn
+from symcomp.cvm.machine import ObjectLoop
 from symcomp.rewrite.phases import PHASES, rewrite
 from symcomp.rewrite.registry import extended
 from symcomp.scan.layout import Layout
 from symcomp.vm.policy import Policy
-from symcomp.vm.written_rows import WrittenRows
+from symcomp.vm.written_rows import WrittenRows, written_rows
 
 # Rows allocated initially for a loop that may stop early.
 FIRST_ROWS = 64
@@ -96,23 +96,12 @@ class LoopArrays:
 
     def run(self, step: Callable[[Sequence[Any]], list[Any]], most: int, name: str) -> int:
         """Run the steps by calling ``step``; return how many were done."""
-        loop = self._steps(step)
+        loop = _Loop(self, step)
         try:
             return loop.run(most)
         except Exception as problem:
             problem.add_note(f"This was in step {loop.done} (of at most {most}) of {name}")
             raise
-
-    def _steps(self, step: Callable[[Sequence[Any]], list[Any]]) -> _Loop | StepsInTurn:
-        """Return what runs the steps: the machine, where only values that are no tensors keep it
-        from taking the loop as a whole.
-        """
-        has_tensors = all(type(rows) is WrittenRows for rows in (*self.states, *self.stacks))
-        has_tensors &= all(isinstance(value, np.ndarray) for value in self.carried)
-        machine = step.native if isinstance(step, Executable) and not has_tensors else None
-        if machine is None:
-            return _Loop(self, step)
-        return StepsInTurn(self, machine, [*machine.program.written_over.values()])
 
     def reads(self) -> list[tuple[int, int]]:
         """Return, for each row of a state that step t reads, its number and s: it is row t + s."""
@@ -121,7 +110,9 @@ class LoopArrays:
 
 
 class _Loop:
-    """Runs the steps one by one: the specification of native loops (cvm/calls/loops.h)."""
+    """Runs the steps one by one: the specification of native loops (cvm/calls/loops.h), and of
+    ``ObjectLoop``.
+    """
 
     def __init__(self, steps: LoopArrays, step: Callable[[Sequence[Any]], list[Any]]) -> None:
         self.done = 0
@@ -149,6 +140,26 @@ class _Loop:
             more = not (steps.layout.until and new[-1])
             self.done += 1
         return self.done
+
+
+def in_turn(op: Any, body: Executable) -> ObjectLoop:
+    """Return what the machine computes a loop by whose arrays are not all of the host: as
+    ``Scan.run_steps``, but in C.
+
+    Parameters
+    ----------
+    op : Scan
+    body : Executable
+        Its step, for the native machine.
+    """
+    kinds = op.layout.results(op.body.outputs)
+    lagged = op.layout.step(op.body.inputs).lagged
+    states = [written_rows(rows[0].type, f"the state {rows[0]}", 0) for rows in lagged]
+    stacks = [written_rows(y.type, f"the output {y}", 0) for y in kinds.stacked]
+    carried = [
+        None if isinstance(x.type, TensorType) else x.type.copy_value for x in kinds.carried
+    ]
+    return ObjectLoop(op, body, states, stacks, carried, FIRST_ROWS)
 
 
 def copy_of(value: Any, kind: Any) -> Any:

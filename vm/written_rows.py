@@ -16,6 +16,11 @@ from symcomp.errors import ShapeError
 class WrittenRows:
     """An array that is written row by row.
 
+    Attributes
+    ----------
+    is_on_device : bool
+        Whether it lies on a device.
+
     Parameters
     ----------
     kind : TensorType
@@ -28,12 +33,20 @@ class WrittenRows:
         The first rows; None: there are none, and the first row written determines the shape of all.
     """
 
+    is_on_device = False
+
     def __init__(self, kind: Any, name: str, capacity: int, start: Any = None) -> None:
-        self._kind, self._name, self._capacity = kind, name, capacity
+        self._kind, self.name, self._capacity = kind, name, capacity
         self.array: Any = None
         if start is not None:
             self.array = self._new(capacity, start.shape[1:])
             self._set_first(start)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the elements, as NumPy has it."""
+        found: np.dtype = self._kind.numpy_dtype
+        return found
 
     def write(self, place: int, value: Any) -> None:
         """Set a row; the first one determines the shape of all.
@@ -47,7 +60,7 @@ class WrittenRows:
             self.array = self._new(self._capacity, value.shape)
         if value.shape != self.array.shape[1:]:
             raise ShapeError(
-                f"scan: {self._name} has shape {value.shape} in this step, and had "
+                f"scan: {self.name} has shape {value.shape} in this step, and had "
                 f"{self.array.shape[1:]} before: all steps must give the same shape"
             )
         if place >= len(self.array):
@@ -63,7 +76,7 @@ class WrittenRows:
         return self.array if length == len(self.array) else self.array[:length].copy()
 
     def _new(self, length: int, row_shape: tuple[int, ...]) -> Any:
-        return np.empty((length, *row_shape), self._kind.dtype)
+        return np.empty((length, *row_shape), self.dtype)
 
     def _set(self, place: int, value: Any) -> None:
         self.array[place] = value

@@ -229,19 +229,43 @@ def test_loading_in_another_process(emu: Emulator, tmp_path: Path) -> None:
     assert_close(np.float32(found.stdout), wanted, 64)
 
 
+@pytest.mark.parametrize("results", RESULTS_OF)
+@pytest.mark.parametrize("step", STEPS_OF)
 @config.change_flags(kernels=True)
-def test_steps_run_no_python(emu: Emulator) -> None:
-    """Python begins the loop; what it does does not grow with the number of steps."""
+def test_loops_run_no_python(emu: Emulator, step: str, results: str) -> None:
+    """A function in C begins the loop, runs its steps and makes its results, which stay right."""
     x, w, h = T.fmatrix("x"), T.fmatrix("w"), T.fvector("h")
-    hs, _ = symcomp.scan(choosing, x, h, w)
-    _, f = compiled([x, w, h], hs)
-    found = []
-    for steps in (STEPS, 2 * STEPS):
-        values = array(steps, 8), array(8, 8), array(8)
-        for _ in range(3):
-            f(*values)
-        found.append(functions_called(lambda given=values: f(*given)))  # type: ignore[misc]
-    assert found[0] == found[1]
+    hs, _ = symcomp.scan(STEPS_OF[step], x, h, w)
+    plain, f = compiled([x, w, h], RESULTS_OF[results](hs, w))
+    held, found = [], []
+    for k in range(4):
+        values = array(STEPS, 8), array(8, 8) + k % 2, array(8)
+        held.append((f(*values), plain(*values)))
+    assert "steps in turn(" in str(f.plan())
+    values = array(STEPS, 8), array(8, 8), array(8)
+    emu.counters.clear()
+    assert functions_called(lambda: found.append(f(*values))) == []
+    before = repr(emu.counters)
+    emu.counters.clear()
+    f(*values)
+    assert repr(emu.counters) == before
+    for one, other in (*held, (found[0], plain(*values))):
+        for z, wanted in zip(one, other, strict=True):
+            assert_close(z, wanted, 4096)
+
+
+@config.change_flags(kernels=True)
+def test_rows_in_any_layout_run_no_python(emu: Emulator) -> None:
+    x, h = T.fvector("x"), T.fmatrix("h")
+    hs, _ = symcomp.scan(
+        lambda s, h: ifelse(T.gt(h[0, 0], s), T.tanh(h).T, h.T[::-1] + 1), x, h
+    )
+    plain, f = compiled([x, h], [hs])
+    values, found = (array(9), array(4, 4)), []
+    for _ in range(3):
+        f(*values)
+    assert functions_called(lambda: found.append(f(*values))) == []
+    assert_close(found[0][0], plain(*values)[0], 256)
 
 
 def test_errors_name_the_step(emu: Emulator) -> None:
