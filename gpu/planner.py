@@ -22,6 +22,7 @@ from symcomp.core.record import record
 from symcomp.cvm.machine import WIDEST, DeviceMemory
 from symcomp.gpu.arena import place_values
 from symcomp.gpu.driver.interface import Driver, Failure, Library
+from symcomp.gpu.merging import Merging
 from symcomp.gpu.native import NativePlan
 from symcomp.gpu.plan import DeviceCall, DeviceStorage, Launch, LoopStep, Motion, Plan, all_calls
 
@@ -379,6 +380,7 @@ class Planner:
     def finish(self, outputs: Sequence[Any]) -> Plan:
         """Return the plan: values that are no outputs get places in the arena."""
         self.calls[:0] = self._first
+        Merging(self.storages, self.kernels).merge(self.calls)
         launches = {  # several loops may have the same step
             id(call.launch): call.launch
             for call in all_calls(self.calls)

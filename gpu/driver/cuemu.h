@@ -40,6 +40,7 @@ struct Machine {
   int threads;                    // of a block
   void (*fail)(const char *format, ...);    // does not return
   int (*syncthreads)(int line, int pred);
+  void (*sync_first)(int threads, int line);
   uint64_t (*collective)(int op, unsigned mask, uint64_t value, int source, int line);
   unsigned (*active)();
   int (*lane)();
@@ -72,6 +73,7 @@ template <class T> static inline T shfl_up(int ln, unsigned m, T v, unsigned d, 
 template <class T> static inline T shfl_xor(int ln, unsigned m, T v, int x, int w = 32) { int l = lane(), s = l ^ x; return shfl_(m, v, s >= (l & ~(w - 1)) + w ? l : s, ln); }
 }
 #define __syncthreads() ((void)cuemu_machine->syncthreads(__LINE__, 0))
+#define wait_for_first(threads) cuemu_machine->sync_first(threads, __LINE__)
 #define __syncthreads_count(p) cuemu_machine->syncthreads(__LINE__, (p) != 0)
 #define __syncthreads_or(p) (cuemu_machine->syncthreads(__LINE__, (p) != 0) > 0)
 #define __syncthreads_and(p) (cuemu_machine->syncthreads(__LINE__, (p) != 0) == cuemu_machine->threads)

@@ -23,7 +23,7 @@ static void fail(const char *fmt, ...) {
   _longjmp(launcher, 1);
 }
 
-enum State : unsigned char { READY, WAIT_BLOCK, WAIT_WARP, DONE };
+enum State : unsigned char { READY, WAIT_BLOCK, WAIT_FIRST, WAIT_WARP, DONE };
 struct Fiber {
   jmp_buf jb; ucontext_t uc; bool started; State st;
   int lin; int line; int op; unsigned mask; int src; uint64_t val, res;
@@ -32,7 +32,7 @@ struct Warp { unsigned alive, arrived; };
 static const size_t STACK = 64 * 1024;
 static Fiber *fib; static char *stacks; static int cap;
 static Warp warps[64];
-static int nthr, alive, arrived, bar_pred[3]; static Fiber *cur;
+static int nthr, alive, arrived, arrived_first, bar_pred[3]; static Fiber *cur;
 static jmp_buf sched; static ucontext_t sched_uc;
 
 static void fiber_main();
@@ -75,6 +75,19 @@ static int syncthreads(int line, int pred) {
   yield_();  // the last one, too: who goes on first is up to the order
   return bar_pred[1];
 }
+static void sync_first(int threads, int line) {
+  Fiber *f = cur; f->line = line;
+  static int first;
+  if (f->lin >= threads) fail("line %d: a thread waits that is not one of the first %d", line, threads);
+  if (!arrived_first) first = line;
+  else if (first != line) fail("divergent barriers: line %d and line %d", first, line);
+  f->st = WAIT_FIRST;
+  if (++arrived_first == threads) {
+    for (int i = 0; i < threads; ++i) fib[i].st = READY;
+    arrived_first = 0;
+  }
+  yield_();
+}
 static uint64_t collective(int op, unsigned mask, uint64_t v, int src, int line) {
   Fiber *f = cur; int lane = f->lin & 31, w0 = f->lin & ~31; Warp &w = warps[f->lin >> 5];
   if (!(mask >> lane & 1)) fail("line %d: warp collective called by lane %d that is not in its mask %08x", line, lane, mask);
@@ -103,7 +116,7 @@ static unsigned rng_s;
 static inline unsigned rng() { rng_s = rng_s * 1664525u + 1013904223u; return rng_s >> 8; }
 static void run_block() {
   for (int i = 0; i < nthr; ++i) { fib[i].st = READY; fib[i].lin = i; }
-  alive = nthr; arrived = 0;
+  alive = nthr; arrived = arrived_first = 0;
   for (int w = 0; w * 32 < nthr; ++w) { int n = nthr - w * 32; warps[w].alive = n >= 32 ? 0xffffffffu : (1u << n) - 1; warps[w].arrived = 0; }
   static int order[1024];
   while (alive) {
@@ -169,5 +182,5 @@ static unsigned active() { return warps[cur->lin >> 5].alive; }
 static int lane_of_current() { return cur->lin & 31; }
 }
 cuemu::Machine cuemu_threads = {
-  {}, {}, {}, {}, 0, 0, cuemu::fail, cuemu::syncthreads, cuemu::collective, cuemu::active, cuemu::lane_of_current,
-  cuemu::run, cuemu::refuse};
+  {}, {}, {}, {}, 0, 0, cuemu::fail, cuemu::syncthreads, cuemu::sync_first, cuemu::collective, cuemu::active,
+  cuemu::lane_of_current, cuemu::run, cuemu::refuse};

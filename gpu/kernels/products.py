@@ -34,7 +34,7 @@ WORK = {
 WORK_OF_COMPLEX = {
     "complex64": "complex_number<float>", "complex128": "complex_number<double>",
 }  # fmt: skip
-_NUMBERS = (
+NUMBERS = (
     "m", "n", "k", "a_row", "a_column", "a_batch", "b_row", "b_column", "b_batch",
     "c_row", "c_column", "c_batch", "z_row", "z_column", "z_batch",
 )  # fmt: skip
@@ -47,6 +47,66 @@ class ProductOperands:
     alpha: Any = None
     beta: Any = None
     c: Any = None
+
+
+@record
+class ProductText:
+    """The common lines of kernels of products.
+
+    Attributes
+    ----------
+    dtype, work, read, written : str
+        The dtype of results, and the C types that are computed in, read and written.
+    given : str
+        The dtype of the factors.
+    arrays : int
+    has_alpha, has_c : bool
+    """
+
+    dtype: str
+    work: str
+    read: str
+    written: str
+    given: str
+    arrays: int
+    has_alpha: bool
+    has_c: bool
+
+    def element(self, place: str) -> str:
+        """Return the element of a factor as a number that is computed with."""
+        encoded = self.given in ENCODED
+        return read_element(place, self.given) if encoded else f"({self.work}){place}"
+
+    def sum_of(self, x: str, y: str, total: str) -> str:
+        """Return x y + total."""
+        if np.dtype(self.dtype).kind in "fc":
+            return f"fused({x}, {y}, {total})"
+        return f"{total} | ({x} & {y})" if self.dtype == "bool" else f"{total} + {x} * {y}"
+
+    def factors(self) -> list[str]:
+        """Return the lines that read alpha and beta."""
+        given, found = (("alpha", 3, self.has_alpha), ("beta", 3 + self.has_alpha, self.has_c)), []
+        for name, i, has in given:
+            value = f"*(const {self.written} *)data[{i}]"
+            found += [f"const {self.work} {name} = {value};"] if has else []
+        return found
+
+    def value(self, total: str, place: str) -> list[str]:
+        """Return the lines that compute a result; ``place`` is that of an element of c."""
+        scaled = f"alpha * {total}" if self.has_alpha else total
+        added = f"({self.work})((const {self.written} *)data[{4 + self.has_alpha}])[{place}]"
+        add = f"if (beta != {self.work}{{0}}) value = value + beta * {added};"
+        return [f"{self.work} value = {scaled};", *([add] if self.has_c else [])]
+
+
+def text_of_product(dtype: str, given: str, has_alpha: bool, has_c: bool) -> ProductText:
+    """Return the texts of products; see ``product_kernel``."""
+    arrays = 3 + has_alpha + 2 * has_c
+    if dtype in WORK_OF_COMPLEX:
+        types = (WORK_OF_COMPLEX[dtype],) * 3
+    else:
+        types = WORK[dtype], STORED[given], memory_type(dtype)
+    return ProductText(dtype, *types, given, arrays, has_alpha, has_c)
 
 
 @cache
@@ -64,24 +124,15 @@ def product_kernel(dtype: str, given: str, has_alpha: bool, has_c: bool) -> Cuda
     has_c : bool
         Whether a scaled array is added; it is not read where its factor is 0.
     """
-    of_complex = WORK_OF_COMPLEX.get(dtype)
-    t, s = (of_complex, of_complex) if of_complex else (WORK[dtype], memory_type(dtype))
-    r = of_complex or STORED[given]
-    read = lambda x: read_element(x, given) if given in ENCODED else f"({t}){x}"  # noqa: E731
+    made = text_of_product(dtype, given, has_alpha, has_c)
+    t, r, s, read = made.work, made.read, made.written, made.element
     x, y = f"left[d][y + {GAP} * i]", f"right[d][x + {GAP} * j]"
-    if np.dtype(dtype).kind in "fc":
-        total = f"fused({x}, {y}, total[i][j])"
-    else:
-        total = f"total[i][j] | ({x} & {y})" if dtype == "bool" else f"total[i][j] + {x} * {y}"
-    zero = f"{t}{{0}}"
-    arrays = 3 + has_alpha + 2 * has_c
-    alpha = f"const {t} alpha = *(const {s} *)data[3];" if has_alpha else ""
-    beta = f"const {t} beta = *(const {s} *)data[{3 + has_alpha}];" if has_c else ""
-    scaled = "alpha * total[i][j]" if has_alpha else "total[i][j]"
+    total, zero, arrays = made.sum_of(x, y, "total[i][j]"), f"{t}{{0}}", made.arrays
     place = "row * c_row + column * c_column + blockIdx.z * c_batch"
-    added = f"({t})((const {s} *)data[{4 + has_alpha}])[{place}]"
-    add = f"if (beta != {zero}) value = value + beta * {added};" if has_c else ""
-    numbers = ", ".join(f"const int64_t {name}" for name in _NUMBERS)
+    line = "\n".ljust(5)
+    factors = line.join(made.factors())
+    value = line.ljust(17).join(made.value("total[i][j]", place))
+    numbers = ", ".join(f"const int64_t {name}" for name in NUMBERS)
     text = f"""
 extern "C" __global__ void NAME({numbers}, const addresses<{arrays}> data)
 {{
@@ -117,14 +168,12 @@ extern "C" __global__ void NAME({numbers}, const addresses<{arrays}> data)
                     total[i][j] = {total};
         __syncthreads();
     }}
-    {alpha}
-    {beta}
+    {factors}
     for (int i = 0; i < {SQUARE}; i++)
         for (int j = 0; j < {SQUARE}; j++) {{
             const int64_t row = top + y + {GAP} * i, column = side + x + {GAP} * j;
             if (row < m && column < n) {{
-                {t} value = {scaled};
-                {add}
+                {value}
                 z[row * z_row + column * z_column] = ({s})value;
             }}
         }}
@@ -132,7 +181,7 @@ extern "C" __global__ void NAME({numbers}, const addresses<{arrays}> data)
 """
     lines = [line for line in text.strip().split("\n") if line.strip()]
     name, text = named(lines, THREADS)
-    return CudaKernel(name, text, _NUMBERS, arrays, 0, 0, True, THREADS, True)
+    return CudaKernel(name, text, NUMBERS, arrays, 0, 0, True, THREADS, True)
 
 
 def plan_product(
@@ -150,13 +199,11 @@ def plan_product(
     if z.size == 0:
         return
     scaled = scaled or ProductOperands()
-    operands = [a, b, z]
-    operands += [scaled.alpha] if scaled.alpha is not None else []
-    operands += [scaled.beta, scaled.c] if scaled.c is not None else []
+    operands = operands_of(z, a, b, scaled)
     kernel = product_kernel(z.dtype, a.dtype, scaled.alpha is not None, scaled.c is not None)
     c = scaled.c if scaled.c is not None else z
     m, n, k = z.shape[-2], z.shape[-1], a.shape[-1]
-    steps = [_steps(x) for x in (a, b, c, z)]
+    steps = [element_steps(x) for x in (a, b, c, z)]
     tiles = -(-m // TILE) * -(-n // TILE)
     batches = z.shape[0] if z.ndim == 3 else 1
     numbers = [m, n, k, *(s for row in steps for s in row)]
@@ -172,7 +219,16 @@ def _from_batch(x: Operand, first: int) -> Operand:
     return x.view((x.shape[0] - first, *x.shape[1:]), x.strides, first * x.strides[0])
 
 
-def _steps(x: Operand) -> tuple[int, int, int]:
+def operands_of(
+    z: Operand, a: Operand, b: Operand, scaled: ProductOperands
+) -> list[Operand]:
+    """Return the operands of kernels of products, in their order."""
+    found = [a, b, z]
+    found += [scaled.alpha] if scaled.alpha is not None else []
+    return found + ([scaled.beta, scaled.c] if scaled.c is not None else [])
+
+
+def element_steps(x: Operand) -> tuple[int, int, int]:
     """Return elements between rows, between columns and between matrices."""
     steps = [s // x.itemsize for s in x.strides]
     row, column = (s if n > 1 else 0 for s, n in zip(steps[-2:], x.shape[-2:], strict=True))

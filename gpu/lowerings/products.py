@@ -11,6 +11,7 @@ import numpy as np
 from symcomp.core.node import Apply
 from symcomp.errors import ShapeError
 from symcomp.gpu.kernels.products import WORK, WORK_OF_COMPLEX, ProductOperands, plan_product
+from symcomp.gpu.kernels.small_products import is_small, plan_small_product
 from symcomp.gpu.libraries.cublas import plan_by_cublas
 from symcomp.gpu.lowerings.contract import DeviceLowering
 from symcomp.gpu.lowerings.views import shadow_of
@@ -60,7 +61,9 @@ def _product(
             "be equal"
         )
     z = planner.new(node.outputs[0].dtype, shape)
-    if not plan_by_cublas(planner, z, a, b, scaled):
+    if is_small(z, a.shape[-1]):
+        plan_small_product(planner, z, a, b, scaled)
+    elif not plan_by_cublas(planner, z, a, b, scaled):
         plan_product(planner, z, a, b, scaled)
     return z
 

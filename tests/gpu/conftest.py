@@ -5,6 +5,7 @@ sanitizers in `config.cflags` are kept, too (`make gpu-sanitize`).
 """
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.config import config
+from symcomp.gpu import merging
 from symcomp.gpu.driver.devices import driver_of, set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Driver
@@ -41,6 +43,12 @@ class Keeping(Emulator):
             if not path.exists():
                 path.write_text(kernel.text, encoding="utf-8")
         return super().kernels(wanted)
+
+
+@pytest.fixture
+def unmerged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave launches of one block as they are."""
+    monkeypatch.setattr(merging, "FEWEST_SAVED", sys.maxsize)
 
 
 @pytest.fixture

@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pytest import MonkeyPatch
+
 from symcomp.gpu.driver.emulator import Emulator
+from symcomp.gpu.kernels import small_products
 from symcomp.tests.repository import folder_of_package
 
 HERE = folder_of_package()["symcomp.tests"] / "gpu"
@@ -27,10 +30,22 @@ def built(name: str) -> Any:
 
 
 @contextmanager
-def stand_ins(emulator: Emulator, *names: str) -> Iterator[list[Any]]:
-    """Let an emulator use stand-ins of libraries; yield them."""
+def stand_ins(
+    emulator: Emulator, *names: str, blocks_multiply: bool = False
+) -> Iterator[list[Any]]:
+    """Let an emulator use stand-ins of libraries; yield them.
+
+    Parameters
+    ----------
+    blocks_multiply : bool
+        Whether small products are kernels of one block, as without these tests; else libraries
+        compute products of all sizes.
+    """
     found = [built(name) for name in names]
     for name, library in zip(names, found, strict=True):
         library.stand_in_launches(ctypes.c_void_p(emulator._library.machine["launch"]))
         emulator.library_paths[name] = library._name
-    yield found
+    with MonkeyPatch.context() as patch:
+        if not blocks_multiply:
+            patch.setattr(small_products, "MOST_OF_THREAD", -1)
+        yield found

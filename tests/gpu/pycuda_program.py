@@ -22,7 +22,15 @@ import symcomp.tensor as T
 from symcomp import gpu
 from symcomp.config import config
 from symcomp.cvm.machine import Recorded
-from symcomp.gpu import DeviceUnavailable, chunks, device_names, driver_of, memory_info, to_gpu
+from symcomp.gpu import (
+    DeviceUnavailable,
+    chunks,
+    device_names,
+    driver_of,
+    memory_info,
+    merging,
+    to_gpu,
+)
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.emulator import FLAGS, beginning
 from symcomp.gpu.driver.timeline import Timeline
@@ -141,7 +149,8 @@ def long_loop() -> None:
     for recorded_graphs in (1, 0):  # the second call meets the same address of w
         counters.clear()
         launched, enqueued = driver.fakecuda_stat(1), driver.fakecuda_stat(3)
-        with patch.multiple(chunks, MOST_PIECES=100, FEWEST_PIECES=100, PIECES_OF_CHUNK=40):
+        short = patch.multiple(chunks, MOST_PIECES=100, FEWEST_PIECES=100, PIECES_OF_CHUNK=40)
+        with short, patch.object(merging, "FEWEST_SAVED", sys.maxsize):
             found = g(*values)
         launched, enqueued = driver.fakecuda_stat(1) - launched, driver.fakecuda_stat(3) - enqueued
         assert_close(found, f(*values), 64)

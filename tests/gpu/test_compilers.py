@@ -186,6 +186,25 @@ def test_nvcc(recorder: Recorder, arch: str, dtype: str) -> None:
     assert all(frame == ("0", "0") for frame in frames), said
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvcc_takes_merged_kernels(recorder: Recorder, arch: str, dtype: str) -> None:
+    x, y, i = T.matrix("x", dtype=dtype), T.vector("y", dtype=dtype), T.lvector("i")
+    z = x
+    for _ in range(3):
+        z = T.tanh(T.dot(z, x)) + y.sum()
+    centred = y - T.sqr(y).mean()
+    outputs = [z, T.nnet.softmax(z), T.cumsum(z, axis=1)[i], centred, T.sort(centred)]
+    record([x, y, i], outputs, np.ones((20, 20), dtype), np.ones(300, dtype), np.arange(3))
+    states, _ = symcomp.scan(lambda h: T.tanh(T.dot(x, h) + y), None, y, n_steps=5)
+    record([x, y], [states], np.ones((4, 4), dtype), np.ones(4, dtype))
+    merged = [kernel for kernel in recorder.wanted.values() if "given_words" in kernel.text]
+    text = "".join(kernel.text for kernel in merged)
+    assert len(merged) >= 2 and "wait_for_first(" in text and "__shared__ union" in text
+    said = compiled(merged, arch)
+    assert all(frame == ("0", "0") for frame in FRAMES.findall(said)), said
+
+
 @pytest.mark.parametrize(
     ("side", "dtype", "transposed", "direct"),
     some(

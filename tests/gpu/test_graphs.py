@@ -33,6 +33,7 @@ def reusing(emu: Any) -> Iterator[Any]:
     set_driver("emu", emu)
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_a_step_is_a_graph_once_its_addresses_are_met_again(reusing: Any) -> None:
     with config.change_flags(gpu_graphs=False):
         f, w = steps()
@@ -73,6 +74,7 @@ def test_loops_are_part_of_a_graph(reusing: Any) -> None:
     assert all(np.array_equal(z, found[0]) for z in found) and reusing.counters.graphs >= 3
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_errors_within_a_graph_name_the_op(reusing: Any) -> None:
     m = symcomp.shared(np.ones((3, 2), "float32"), device=DEVICE)
     i = T.lvector("i")
@@ -86,6 +88,7 @@ def test_errors_within_a_graph_name_the_op(reusing: Any) -> None:
     assert f([0, 1]).get().shape == (3,)
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_what_a_driver_refuses_to_record_is_enqueued_call_by_call(reusing: Any) -> None:
     if not isinstance(reusing, Emulator):
         pytest.skip("a card has a stream for it")
@@ -119,6 +122,7 @@ def long_steps() -> Any:
         return symcomp.function([], gpu.to_gpu(loss, DEVICE), updates=updates), w
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_steps_whose_losses_are_kept_are_graphs(reusing: Any) -> None:
     """Losses that are kept have new addresses: they are made at fixed ones, and copied."""
     with config.change_flags(gpu_graphs=False):

@@ -41,6 +41,7 @@ def training(**options: Any) -> Any:
         return symcomp.function([x], outputs, updates=[(w, step)], name="step", **options)
 
 
+@pytest.mark.usefixtures("unmerged")
 @pytest.mark.parametrize("linker", ["cvm", "py"])
 def test_times_of_kernels_and_bytes_of_copies(emu: Emulator, linker: str) -> None:
     f = training(profile=True, mode=symcomp.Mode(linker=linker))

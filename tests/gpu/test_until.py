@@ -274,6 +274,7 @@ def test_updates_and_constants(emu: Emulator) -> None:
     assert_close(found[1][1], found[0][1], 64)
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_profiles_tell_the_copies(emu: Emulator) -> None:
     x, stop = T.fvector("x"), T.fscalar("stop")
     with on_emu:

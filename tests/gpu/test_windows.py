@@ -215,6 +215,7 @@ def bytes_of_pooling(f: Any, *values: Any) -> list[int]:
     return [total.nbytes for (_, _, label), total in found if label.startswith("MaxPool")]
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_loops_write_positions_for_gradients_alone(emu: Emulator) -> None:
     x, of_floats = T.ftensor5("x"), 4 * (64 + 16)
 

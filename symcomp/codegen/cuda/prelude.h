@@ -168,6 +168,28 @@ template <int N> struct literals {
     __device__ __forceinline__ char *operator[](int i) const { return (char *)(at + i); }
 };
 
+/* Words of parameters, among them those of functions that a kernel calls. */
+template <int N> struct given_words {
+    unsigned long long at[N];
+    __device__ __forceinline__ unsigned long long operator[](int i) const { return at[i]; }
+};
+/* The parameters of a function, which begin at a word. */
+template <class T, int N> INLINE T read_given(const given_words<N> &words, int place)
+{
+    constexpr int n = (int)((sizeof(T) + 7) / 8);
+    unsigned long long read[n];
+#pragma unroll
+    for (int i = 0; i < n; i++)
+        read[i] = words[place + i];
+    T found;
+    memcpy(&found, read, sizeof found);
+    return found;
+}
+/* Wait for the first threads of a block, a multiple of 32; the others do not call this. */
+#ifndef __CUEMU__
+#define wait_for_first(threads) asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory")
+#endif
+
 /* The first failure: the ticket of the kernel, the index and the length. The host reads it when it
    waits. */
 struct fault {
