@@ -2,22 +2,44 @@
 launch to the next than such a block needs for its work.
 
 One block does the work of all, in order. Its threads wait for one another where one launch may read
-what another has written, and all that a block has written is then seen by its threads.
+what another has written, and all that a block has written is then seen by its threads. So do loops
+whose steps are such launches alone.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
+from math import gcd
 
-from symcomp.codegen.cuda.merged import WORDS, CalledKernel, can_be_called, merge, words_of
+from symcomp.codegen.cuda.merged import (
+    WORDS,
+    CalledKernel,
+    MergedCall,
+    MovingAddress,
+    can_be_called,
+    can_take_turns,
+    merge,
+    shared_bytes,
+    words_of,
+)
 from symcomp.codegen.cuda.text import CudaKernel
+from symcomp.cvm.machine import WIDEST
+from symcomp.gpu.kernels.copies import THREADS, copy_kernel
 from symcomp.gpu.plan import DeviceCall, DeviceStorage, Launch, LoopStep, roots_of
 
 # Fewer launches that a run would save are not worth a kernel of their own, which is compiled.
 FEWEST_SAVED = 3
 # The most kernels in one: the time of compiling grows with them.
 MOST_KERNELS = 8
+# The most steps of a loop in one launch, which others wait for.
+MOST_STEPS = 16384
+# The most blocks whose work one block does, each of which takes it a fraction of a launch's time.
+MOST_BLOCKS_IN_TURN = 4
+# Shared memory that each kernel may have.
+MOST_SHARED = 48 * 1024
 
 
 class Merging:
@@ -37,16 +59,50 @@ class Merging:
 
     def merge(self, calls: list[DeviceCall]) -> None:
         """Merge launches among these calls, and those of the steps of their loops."""
+        self._merge_loops(calls)
         steps: dict[LoopStep, int] = {}
         _count(calls, 1, steps)
         self._merge(calls, 1)
         for step, times in steps.items():
             self._merge(step.calls, times)
 
+    def _merge_loops(self, calls: list[DeviceCall]) -> None:
+        """Make loops among these calls one launch each, inner loops first."""
+        for i, call in enumerate(calls):
+            if call.step is not None:
+                self._merge_loops(call.step.calls)
+                if self._is_small_loop(call):
+                    calls[i] = self._loop(call, call.step)
+
+    def _is_small_loop(self, call: DeviceCall) -> bool:
+        """Tell whether a loop can be one launch."""
+        step = call.step
+        if step is None or not 2 <= call.repeats <= MOST_STEPS:
+            return False
+        parts = [part for part in map(self._part, step.calls) if part is not None]
+        if len(parts) < len(step.calls) or len(parts) * call.repeats <= FEWEST_SAVED:
+            return False
+        kernels = {one.launch.kernel for one in parts if one.launch is not None}
+        addresses = [s for one in parts for _, s, _ in one.patches if s in step.moving]
+        words = words_of([self._called(one, False) for one in parts]) + 4 * len(addresses)
+        if len(kernels) > MOST_KERNELS or words > WORDS[-1]:
+            return False
+        largest = max(shared_bytes(self._kernels[name]) for name in kernels)
+        # Words of parameters lie in shared memory, too.
+        return largest + 8 * WORDS[-1] <= MOST_SHARED and not any(
+            base in step.moving for number in addresses for base, _ in self._bases(number)
+        )
+
+    def _bases(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return where a storage that moves lies in even and in odd steps, but for the stride."""
+        motion = self._storages[number].motion
+        assert motion is not None
+        return motion.bases
+
     def _merge(self, calls: list[DeviceCall], times: int) -> None:
         """Merge launches among calls that a run enqueues ``times`` times."""
         found: list[DeviceCall] = []
-        for is_small, neighbours in groupby(calls, self._is_small):
+        for is_small, neighbours in groupby(calls, lambda call: self._part(call) is not None):
             some = [*neighbours]
             for run in self._runs(some) if is_small else ():
                 saves = times * (len(run) - 1) >= FEWEST_SAVED
@@ -54,21 +110,51 @@ class Merging:
             found += () if is_small else some
         calls[:] = found
 
-    def _is_small(self, call: DeviceCall) -> bool:
-        """Tell whether a call is a launch of one block, which can be part of another launch."""
+    def _part(self, call: DeviceCall) -> DeviceCall | None:
+        """Return the launch of one block, or of few, that does what a call does, and can be part of
+        another one; None if there is none.
+        """
+        if call.kind in ("copy", "clear"):
+            return self._moving_bytes(call)
         launch = call.launch
-        if launch is None or call.library is not None or launch.grid != (1, 1, 1):
-            return False
-        return not launch.shared and can_be_called(self._kernels[launch.kernel])
+        if call.kind != "launch" or launch is None or launch.shared:
+            return None
+        (x, y, z), kernel = launch.grid, self._kernels[launch.kernel]
+        in_turn = x <= MOST_BLOCKS_IN_TURN and can_take_turns(kernel)
+        return call if y == z == 1 and (x == 1 or in_turn) and can_be_called(kernel) else None
+
+    def _moving_bytes(self, call: DeviceCall) -> DeviceCall | None:
+        """Return the launch that copies or clears what a call does, if it is little."""
+        unit = gcd(WIDEST, call.nbytes)
+        for number, offset in call.operands:
+            unit = gcd(unit, self._alignment(number), offset)
+        n = call.nbytes // unit
+        if n > MOST_BLOCKS_IN_TURN * THREADS:
+            return None
+        kernel = copy_kernel(unit, call.kind == "clear")
+        self._kernels[kernel.name] = kernel
+        given = bytearray(struct.pack("i4x", n)) + bytes(8 * kernel.arrays)
+        patches = [(8 + 8 * i, number, at) for i, (number, at) in enumerate(call.operands)]
+        launch = Launch(kernel.name, (1, 1, 1), (kernel.threads, 1, 1), given)
+        return replace(call, kind="launch", launch=launch, patches=patches, operands=[])
+
+    def _alignment(self, number: int) -> int:
+        """Return a divisor of the address of a storage."""
+        storage = self._storages[number]
+        if storage.motion is None:
+            return storage.alignment
+        bases = [gcd(self._alignment(base), offset) for base, offset in storage.motion.bases]
+        return gcd(*bases, storage.motion.stride)
 
     def _runs(self, calls: Sequence[DeviceCall]) -> list[list[DeviceCall]]:
         """Cut calls into runs that one kernel can call, each as long as can be."""
         found: list[list[DeviceCall]] = []
         words, names = 0, set[str]()
         for call in calls:
-            assert call.launch is not None
-            name = call.launch.kernel
-            more = words_of([self._called(call, False)])
+            part = self._part(call)
+            assert part is not None and part.launch is not None
+            name = part.launch.kernel
+            more = words_of([self._called(part, False)])
             if not found or words + more > WORDS[-1] or len({*names, name}) > MOST_KERNELS:
                 found.append([])
                 words, names = 0, set()
@@ -79,7 +165,51 @@ class Merging:
 
     def _one(self, calls: Sequence[DeviceCall]) -> DeviceCall:
         """Return the launch of a kernel that calls those of these launches."""
-        called, touched = [], set[int]()
+        calls = [part for part in map(self._part, calls) if part is not None]
+        made = merge(self._in_order(calls))
+        patches = [
+            (begin + place, storage, offset)
+            for begin, call in zip(made.begins, calls, strict=True)
+            for place, storage, offset in call.patches
+        ]
+        return self._launch(made, calls, patches)
+
+    def _loop(self, loop: DeviceCall, step: LoopStep) -> DeviceCall:
+        """Return the launch of a kernel that makes all steps of a loop."""
+        moving, patched = list[MovingAddress](), list[tuple[int, int]]()
+        fixed = list[tuple[int, int, int, int]]()
+        calls = [part for part in map(self._part, step.calls) if part is not None]
+        for i, call in enumerate(calls):
+            for place, storage, offset in call.patches:
+                motion = self._storages[storage].motion
+                if storage in step.moving and motion is not None:
+                    moving.append(MovingAddress(i, place, motion.stride))
+                    patched.append((storage, offset))
+                else:
+                    fixed.append((i, place, storage, offset))
+        made = merge(self._in_order(calls), loop.repeats, moving)
+        patches = [(made.begins[i] + place, s, offset) for i, place, s, offset in fixed]
+        for begin, (storage, offset) in zip(made.moving, patched, strict=True):
+            for k, (base, start) in enumerate(self._bases(storage)):
+                patches.append((begin + 8 * k, base, start + offset))
+        found = self._launch(made, calls, patches)
+        return replace(found, label=f"{loop.repeats} steps: {found.label}", nbytes=loop.nbytes)
+
+    def _launch(
+        self, made: MergedCall, calls: Sequence[DeviceCall], patches: list[tuple[int, int, int]]
+    ) -> DeviceCall:
+        self._kernels[made.kernel.name] = made.kernel
+        block = made.kernel.threads, 1, 1
+        launch = Launch(made.kernel.name, (1, 1, 1), block, made.parameters)
+        return DeviceCall(
+            "launch", joined([call.label for call in calls]), launch, patches,
+            nbytes=sum(call.nbytes for call in calls),
+            can_fail=any(call.can_fail for call in calls),
+        )  # fmt: skip
+
+    def _in_order(self, calls: Sequence[DeviceCall]) -> list[CalledKernel]:
+        """Return what a kernel calls for launches, and before which of them its threads wait."""
+        found, touched = [], set[int]()
         for i, call in enumerate(calls):
             places = self._places(call)
             assert call.launch is not None
@@ -88,20 +218,8 @@ class Merging:
                 self._kernels[call.launch.kernel].barriers or not touched.isdisjoint(places)
             )
             touched = places if waits else touched | places
-            called.append(self._called(call, waits))
-        kernel, parameters, begins = merge(called)
-        self._kernels[kernel.name] = kernel
-        patches = [
-            (begin + place, storage, offset)
-            for begin, call in zip(begins, calls, strict=True)
-            for place, storage, offset in call.patches
-        ]
-        launch = Launch(kernel.name, (1, 1, 1), (kernel.threads, 1, 1), parameters)
-        return DeviceCall(
-            "launch", joined([call.label for call in calls]), launch, patches,
-            nbytes=sum(call.nbytes for call in calls),
-            can_fail=any(call.can_fail for call in calls),
-        )  # fmt: skip
+            found.append(self._called(call, waits))
+        return found
 
     def _called(self, call: DeviceCall, waits: bool) -> CalledKernel:
         assert call.launch is not None

@@ -377,10 +377,14 @@ class Planner:
 
     # -- the end
 
+    def merge(self) -> None:
+        """Merge launches of one block, when all calls are there, also those to be made first."""
+        self.calls[:0], self._first = self._first, []
+        Merging(self.storages, self.kernels).merge(self.calls)
+
     def finish(self, outputs: Sequence[Any]) -> Plan:
         """Return the plan: values that are no outputs get places in the arena."""
         self.calls[:0] = self._first
-        Merging(self.storages, self.kernels).merge(self.calls)
         launches = {  # several loops may have the same step
             id(call.launch): call.launch
             for call in all_calls(self.calls)

@@ -66,6 +66,7 @@ def test_other_addresses_are_other_graphs(reusing: Any) -> None:
     assert reusing.counters.graphs > 10
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_loops_are_part_of_a_graph(reusing: Any) -> None:
     x = symcomp.shared(np.full((7, 3), 0.1, "float32"), device=DEVICE)
     states, _ = symcomp.scan(lambda row, h: T.tanh(row + h), x, T.zeros(3, "float32"))

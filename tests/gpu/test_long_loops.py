@@ -25,6 +25,8 @@ from symcomp.tests.gpu.running import (
     products_by,
 )
 
+# Steps of one launch each need no chunks.
+pytestmark = pytest.mark.usefixtures("unmerged")
 on_emu = config.change_flags(device=DEVICE)
 
 
@@ -104,7 +106,6 @@ def test_a_chunk_is_recorded_once(short: Any) -> None:
     assert short.counters.graphs == first
 
 
-@pytest.mark.usefixtures("unmerged")
 def test_a_graph_takes_few_calls_of_the_driver(short: Any) -> None:
     """The work that is enqueued by itself grows with the chunks, not with the steps."""
     x, w = T.fmatrix("x"), T.fmatrix("w")

@@ -243,6 +243,7 @@ def test_nan_and_infinity(emu: Emulator) -> None:
     check_loops([x], [hs, hs[-1]], [value], 4)
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_results_are_made_in_their_rows(emu: Emulator) -> None:
     x = T.fmatrix("x")
     with on_emu:

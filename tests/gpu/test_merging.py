@@ -12,18 +12,22 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import gpu
 from symcomp.config import config
-from symcomp.cvm.machine import Recorded
+from symcomp.cvm.machine import DeviceRegion, Recorded
 from symcomp.errors import IndexOutOfRangeError
 from symcomp.gpu import merging
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import ORDERS, Emulator
 from symcomp.gpu.driver.timeline import Timeline
+from symcomp.gpu.execution import ready
 from symcomp.gpu.kernels import small_products
+from symcomp.gpu.kernels.copies import TYPES, copy_kernel
 from symcomp.gpu.merging import joined
 from symcomp.gpu.plan import all_calls
+from symcomp.gpu.planner import Planner
 from symcomp.tests.gpu.libraries import stand_ins
 from symcomp.tests.gpu.running import DEVICE, array, check, check_loops
 from symcomp.tests.gpu.test_regions import region_of
+from symcomp.tests.gpu.test_written_states import STEPS
 
 on_device = config.change_flags(device=DEVICE)
 
@@ -238,3 +242,115 @@ def test_small_products_are_scaled_and_stacked(emu: Emulator) -> None:
     check([x, c], outputs[2], [d(5, 5), d(4, 5)], on_host=True)
     products = [T.batched_dot(a, b), T.batched_dot(a[:, ::2], b[::-1])]
     check([a, b], products, [d(6, 4, 9), d(6, 9, 3)])
+
+
+@pytest.mark.parametrize("n", [4, 5, 1000])
+def test_all_steps_of_a_loop_are_one_launch(emu: Emulator, n: int) -> None:
+    """States of several steps before, kept ones and others by turns, sequences of any strides."""
+    w, x, y = T.fmatrix("w"), T.fmatrix("x"), T.fmatrix("y")
+    (hs, gs, ks), _ = symcomp.scan(
+        lambda row, other, before, h, g: (
+            T.tanh(T.dot(w, h) + row - before), g * 0.5 + T.dot(w, other), h.sum() + g,
+        ),
+        [x[::-1], y[:, 1:]],
+        [{"initial": T.zeros((2, 3), "float32"), "taps": [-2, -1]}, T.ones(3, "float32"), None],
+    )  # fmt: skip
+    outputs = [hs, gs[-1], ks.sum(axis=0)]
+    values = array(3, 3), array(n, 3), array(n, 4)
+    f, _ = check_both([w, x, y], outputs, *values, orders=ORDERS if n < 10 else (0,))
+    labels = [call.label for call in kernels_of(f)]
+    assert sum(label.startswith(f"{n} steps: ") for label in labels) == 1 and len(labels) <= 4
+    assert not any(call.step for call in region_of(f).plans[0].plan.calls)
+    check_loops([w, x, y], outputs, values, 64 if n < 10 else 4096)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_states_that_steps_write_to(emu: Emulator, step: Any) -> None:
+    start, n = T.fvector("start"), T.lscalar("n")
+    rows, _ = symcomp.scan(step, T.arange(1, n), start)
+    f = check_loops([start, n], rows[-1], [array(12), 6])
+    assert [call.label for call in kernels_of(f)][-1].startswith("5 steps: ")
+
+
+def test_copies_and_clears_are_parts(emu: Emulator) -> None:
+    x, start = T.fmatrix("x"), T.fvector("start")
+    states, _ = symcomp.scan(
+        lambda row, h: T.inc_subtensor(T.concatenate([row, h])[1:5], h[:4])[1:6] * 2, x, start
+    )
+    outputs = [states, symcomp.grad(T.sqr(states).sum(), x)]
+    values = array(6, 4), array(5)
+    f, g = check_both([x, start], outputs, *values)
+    labels = [call.label for call in kernels_of(f)]
+    assert sum(label.startswith("6 steps: ") for label in labels) == 2
+    steps = [c for call in region_of(g).plans[0].plan.calls if call.step for c in call.step.calls]
+    assert {call.kind for call in steps} == {"launch", "copy"}
+    check_loops([x, start], outputs, values)
+
+
+@pytest.mark.parametrize("unit", TYPES)
+@pytest.mark.parametrize("is_clear", [False, True])
+def test_copies_by_units_of_bytes(emu: Emulator, unit: int, is_clear: bool) -> None:
+    planner = Planner(emu, {})
+    source = gpu.to_device(np.arange(1, 1 + 64 * unit, dtype="uint8"), DEVICE)
+    given = planner.input(0, "uint8", (64 * unit,), (1,), True)
+    found = planner.new("uint8", (64 * unit,))
+    kernel = copy_kernel(unit, is_clear)
+    planner.launch(kernel, [1], [64], [found] if is_clear else [found, given])
+    layout = source.dtype, source.shape, source.strides, True
+    region = DeviceRegion(has_arrays=True)
+    region.plans = [ready(emu, planner.finish([found]), [layout], "test")]
+    wanted = np.zeros(64 * unit, "uint8") if is_clear else source.get()
+    np.testing.assert_array_equal(region(source)[0].get(), wanted)
+
+
+def test_few_blocks_are_one(emu: Emulator) -> None:
+    """A block does the work of four, but not of five, and not of long functions."""
+    x = T.fvector("x")
+    states, _ = symcomp.scan(lambda h: T.tanh(h) * 1.5, None, x, n_steps=5)
+    long, _ = symcomp.scan(lambda h: T.gammaln(h) * 1.5, None, x, n_steps=5)
+    for z, n, merged in ((states, 1000, 1), (states, 1200, 0), (long, 1000, 0), (long, 200, 1)):
+        f, _ = check_both([x], [z], abs(array(n)) + 1, orders=(0, 2))
+        labels = [call.label for call in kernels_of(f)]
+        assert sum("5 steps: " in label for label in labels) == merged, (n, labels)
+
+
+def test_inner_loops_are_launches_of_outer_ones(emu: Emulator) -> None:
+    w, rows = T.fmatrix("w"), T.ftensor3("rows")
+
+    def outer(block: Any, h: Any) -> Any:
+        inside, _ = symcomp.scan(lambda row, g: T.tanh(T.dot(w, g) + row), block, h)
+        return inside[-1], inside.sum(axis=0)
+
+    (hs, gs), _ = symcomp.scan(outer, rows, [T.zeros(3, "float32"), None])
+    values = array(3, 3), array(5, 6, 3)
+    f, _ = check_both([w, rows], [hs, gs], *values)
+    calls = kernels_of(f)
+    assert any("6 steps: " in call.label for call in calls)
+    (loop,) = [call for call in region_of(f).plans[0].plan.calls if call.step is not None]
+    assert loop.repeats == 5 and len(loop.step.calls) <= 4
+    check_loops([w, rows], [hs, gs], values)
+
+
+def test_errors_in_steps_tell_the_op(emu: Emulator) -> None:
+    x, i = T.fmatrix("x"), T.lvector("i")
+    begin = test_errors_in_steps_tell_the_op.__code__.co_firstlineno + 4
+    states, _ = symcomp.scan(
+        lambda k, h: T.tanh(h + x[k]) * h.sum(), i, T.zeros(4, "float32")
+    )
+    f, _ = check_both([x, i], [states], array(5, 4), np.arange(5))
+    (call,) = [call for call in kernels_of(f) if call.label.startswith("5 steps: ")]
+    assert call.can_fail
+    with pytest.raises(IndexOutOfRangeError, match=rf"py:{begin} .*: index 7 .* length 5"):
+        f(array(5, 4), np.array([0, 1, 7, 8, 2]))[0].get()
+
+
+def test_long_loops_need_no_chunks(emu: Emulator) -> None:
+    w, x = T.fmatrix("w"), T.fmatrix("x")
+    states, _ = symcomp.scan(lambda row, h: T.tanh(T.dot(w, h)) + row, x, T.zeros(3, "float32"))
+    with on_device:
+        f = symcomp.function([w, x], gpu.to_gpu(states, DEVICE))
+    values = array(3, 3), array(5000, 3)
+    found = f(*values).get()
+    assert len(kernels_of(f)) <= 2 and not any(c.step for c in region_of(f).plans[0].plan.calls)
+    wanted = symcomp.function([w, x], states)(*values)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

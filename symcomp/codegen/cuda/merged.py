@@ -3,6 +3,9 @@ another, in the order that its parameters tell.
 
 The text follows from the set of the kernels alone, so equal kernels have one function, and another
 order, or more calls, need no other text. Shared memory is that of the kernel with the most.
+
+The calls of all steps of a loop can be one kernel, too: it then has its parameters in shared
+memory, where it sets the addresses that are others in each step.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import re
 import struct
 from collections.abc import Sequence
 from functools import cache
+from math import prod
 
 from symcomp.codegen.cuda.text import ALWAYS_RUN, CudaKernel, named
 from symcomp.core.record import record
@@ -19,6 +23,8 @@ from symcomp.core.record import record
 WORDS = (32, 64, 128, 256, 480)
 _HEAD = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([\d, ]+\) )?\w+\(([^()]*)\)')
 _PARAMETER = re.compile(r"(?:const ([\w ]+(?:<[^<>]*>)?)|(fault \*)const) (\w+)")
+# Numbers of twice the width, and functions of the gamma and error families.
+_LONG = re.compile(r"\bdouble\b|\bWIDER\b|\b[ge]_\w+\(")
 # Types without constructors, which shared memory of several functions may hold by turns.
 _SHARED = re.compile(
     r"__shared__ ((?:u?int\d*(?:_t)?|float|double|bool|complex_number<\w+>)) (\w+)((?:\[\d+\])*);"
@@ -40,6 +46,46 @@ class CalledKernel:
     kernel: CudaKernel
     parameters: bytes
     waits: bool
+
+
+@record
+class MovingAddress:
+    """An address among the parameters of a call that is another one in each step of a loop.
+
+    Attributes
+    ----------
+    call : int
+        The number of the call.
+    place : int
+        Where it is in the parameters of the call.
+    stride : int
+        Bytes from one step to the next, but for what turns with even and odd steps.
+    """
+
+    call: int
+    place: int
+    stride: int
+
+
+@record
+class MergedCall:
+    """The call of a kernel that calls others.
+
+    Attributes
+    ----------
+    kernel : CudaKernel
+    parameters : bytearray
+    begins : list of int
+        Where in them the parameters of each call begin.
+    moving : list of int
+        Where in them the address for even steps goes of each one that moves; behind it that for odd
+        steps.
+    """
+
+    kernel: CudaKernel
+    parameters: bytearray
+    begins: list[int]
+    moving: list[int]
 
 
 @record
@@ -66,6 +112,7 @@ def _parts_of(text: str) -> _Parts | None:
     return _Parts(tuple(pairs), tuple(shared), body)
 
 
+@cache
 def can_be_called(kernel: CudaKernel) -> bool:
     """Tell whether a kernel can be a function of another one, whose blocks may have more threads.
     """
@@ -74,7 +121,31 @@ def can_be_called(kernel: CudaKernel) -> bool:
 
 
 @cache
-def calling_kernel(kernels: tuple[CudaKernel, ...], words: int) -> CudaKernel:
+def can_take_turns(kernel: CudaKernel) -> bool:
+    """Tell whether one block can do the work of few blocks, which takes it little longer: loops
+    over the grid without barriers, of formulas that call no long functions.
+    """
+    is_loop = "gridDim.x" in kernel.text and not kernel.barriers
+    return is_loop and _LONG.search(kernel.text) is None
+
+
+@cache
+def shared_bytes(kernel: CudaKernel) -> int:
+    """Return how much shared memory a kernel has that can be called."""
+    parts = _parts_of(kernel.text)
+    assert parts is not None
+    return sum(_bytes(kind, lengths) for kind, _, lengths in parts.shared)
+
+
+def _bytes(kind: str, lengths: str) -> int:
+    """Return at most the bytes of an array and of what lies before it, for its alignment."""
+    return 16 + (16 if "complex" in kind else 8) * prod(map(int, re.findall(r"\d+", lengths)))
+
+
+@cache
+def calling_kernel(
+    kernels: tuple[CudaKernel, ...], words: int, has_steps: bool
+) -> CudaKernel:
     """Return the kernel that calls kernels, by their numbers, as the words tell.
 
     Parameters
@@ -83,6 +154,8 @@ def calling_kernel(kernels: tuple[CudaKernel, ...], words: int) -> CudaKernel:
         Which can be called.
     words : int
         Of its parameters.
+    has_steps : bool
+        Whether it does so for several steps.
     """
     threads = max(kernel.threads for kernel in kernels)
     functions, cases, shared = [], [], []
@@ -102,15 +175,17 @@ def calling_kernel(kernels: tuple[CudaKernel, ...], words: int) -> CudaKernel:
             f"            {function}({', '.join(given)});",
             "        } break;",
         ]
+    numbers = "const int n, const int steps, const int moving," if has_steps else "const int n,"
     memory = ["    __shared__ union {", *shared, "    } shared;"] if shared else []
     lines = [
         "namespace NAME_functions {",
         *functions,
         "}",
-        f'extern "C" __global__ void __launch_bounds__({threads}, 1) NAME(const int n,',
-        f"    const given_words<{words}> words)",
+        f'extern "C" __global__ void __launch_bounds__({threads}, 1) NAME({numbers}',
+        f"    const given_words<{words}> {'given' if has_steps else 'words'})",
         "{",
         *memory,
+        *(_steps(words, threads) if has_steps else []),
         "    for (int i = 0; i < n; i++) {",
         "        const unsigned long long call = words[i];",
         "        const int place = (int)(call >> 32);",
@@ -120,10 +195,27 @@ def calling_kernel(kernels: tuple[CudaKernel, ...], words: int) -> CudaKernel:
         *cases,
         "        }",
         "    }",
+        *(["    }"] if has_steps else []),
         "}",
     ]
     name, text = named(lines, threads)
     return CudaKernel(name, text, ("n",), 0, 0, 0, False, threads, True)
+
+
+def _steps(words: int, threads: int) -> list[str]:
+    """Return the beginning of the loop over steps, where addresses are set that move."""
+    return [
+        f"    __shared__ given_words<{words}> words;",
+        f"    for (int i = threadIdx.x; i < {words}; i += {threads})",
+        "        words.at[i] = given[i];",
+        "    for (int step = 0; step < steps; step++) {",
+        "    __syncthreads();",
+        f"    for (int i = threadIdx.x; i < moving; i += {threads}) {{",
+        "        const int at = n + 4 * i;",
+        "        words.at[words[at]] = words[at + 1 + step % 2] + step * words[at + 3];",
+        "    }",
+        "    __syncthreads();",
+    ]
 
 
 def _function(kernel: CudaKernel, parts: _Parts, threads: int) -> list[str]:
@@ -153,22 +245,38 @@ def words_of(calls: Sequence[CalledKernel]) -> int:
     return sum(1 + -(-len(call.parameters) // 8) for call in calls)
 
 
-def merge(calls: Sequence[CalledKernel]) -> tuple[CudaKernel, bytearray, list[int]]:
-    """Return the kernel of calls, its parameters, and where in them those of each call begin.
+def merge(
+    calls: Sequence[CalledKernel], steps: int = 1, moving: Sequence[MovingAddress] = ()
+) -> MergedCall:
+    """Return the call of a kernel that calls others.
 
     Parameters
     ----------
     calls : sequence of CalledKernel
-        Of at most ``WORDS[-1]`` words.
+        Of each step.
+    steps : int
+    moving : sequence of MovingAddress
+        With ``calls``, of at most ``WORDS[-1]`` words, where each of these takes four.
     """
     kernels = sorted({call.kernel for call in calls}, key=lambda kernel: kernel.name)
-    words = next(n for n in WORDS if n >= words_of(calls))
-    table, given, places = [], bytearray(), []
+    has_steps = steps > 1
+    words = next(n for n in WORDS if n >= words_of(calls) + 4 * len(moving))
+    first, begins, given = len(calls) + 4 * len(moving), [], bytearray()
     for call in calls:
-        at = len(calls) + len(given) // 8
-        table.append(kernels.index(call.kernel) | call.waits << 16 | at << 32)
-        places.append(8 + 8 * at)
+        begins.append(first + len(given) // 8)
         given += call.parameters + bytes(-len(call.parameters) % 8)
-    found = bytearray(struct.pack(f"i4x{len(table)}Q", len(calls), *table)) + given
-    found += bytes(8 + 8 * words - len(found))
-    return calling_kernel(tuple(kernels), words), found, places
+    table = [
+        kernels.index(call.kernel) | call.waits << 16 | begin << 32
+        for call, begin in zip(calls, begins, strict=True)
+    ]
+    for one in moving:
+        table += [begins[one.call] + one.place // 8, 0, 0, one.stride % 2**64]
+    numbers = (len(calls), steps, len(moving), 0) if has_steps else (len(calls), 0)
+    head = struct.pack(f"{len(numbers)}i", *numbers)
+    found = bytearray(head + struct.pack(f"{len(table)}Q", *table)) + given
+    found += bytes(len(head) + 8 * words - len(found))
+    return MergedCall(
+        calling_kernel(tuple(kernels), words, has_steps), found,
+        [len(head) + 8 * begin for begin in begins],
+        [len(head) + 8 * (len(calls) + 4 * i + 1) for i in range(len(moving))],
+    )  # fmt: skip
