@@ -30,6 +30,7 @@ cdef extern from "device/device_plan.h":
         int (*from_peer)(uint64_t, void *, uint64_t, void *, size_t, void *) noexcept
         int (*hold)(const uint64_t *, size_t, void *) noexcept
         uint64_t (*count)(void *, int) noexcept
+        void (*time)(void *, int, uint64_t) noexcept
     int call_library(void *, const uint64_t *, size_t, void *) noexcept nogil
 
 # Blocks of memory are multiples of this many bytes, and begin at such.
@@ -108,7 +109,7 @@ cdef class DeviceLibrary:
         "make_event", "drop_event", "record", "query", "follow" and "from_peer"; "enter" and "leave", where work
         needs a context;
         where there are graphs, those of "begin_capture", "end_capture", "instantiate", "launch_graph",
-        "drop_graph" and "drop_made"; and, where the host does the work, those of "hold" and "count".
+        "drop_graph" and "drop_made"; and, where the host does the work, those of "hold", "count" and "time".
     context : int
     """
 
@@ -146,6 +147,7 @@ cdef class DeviceLibrary:
         )
         f.hold = <int (*)(const uint64_t *, size_t, void *) noexcept>_function(addresses, "hold")
         f.count = <uint64_t (*)(void *, int) noexcept>_function(addresses, "count")
+        f.time = <void (*)(void *, int, uint64_t) noexcept>_function(addresses, "time")
 
     cdef int enter(self) noexcept nogil:
         return self.functions.enter(self.functions.context) if self.functions.enter != NULL else 0

@@ -40,6 +40,12 @@ cdef enum:
 MOST_PIECES = MOST_IN_GRAPH
 
 
+# Counts of work that the host does.
+cdef enum:
+    ENQUEUED
+    DONE_WORK
+
+
 # Whether work was enqueued as a graph; CANNOT: it cannot be one, or graphs are left out.
 cdef enum GraphUse:
     NOT_YET
@@ -101,7 +107,9 @@ cdef class DeviceStream:
         The numbers of the first piece of work, and of the one after the last, what they are of and the memory that
         they use, as long as they are not done; None where nothing must be known of it.
     has_times : bool
-        Whether work was enqueued whose times are not known yet.
+        Whether work was enqueued on a card whose times are not known yet.
+    timed : deque of (int, object)
+        Of an emulator, pieces of work whose times were not read, by their numbers.
 
     Parameters
     ----------
@@ -121,6 +129,8 @@ cdef class DeviceStream:
     cdef public uintptr_t address, recorder, fault
     cdef readonly object log
     cdef public bint has_times
+    cdef readonly object timed
+    cdef int64_t _n_timed
     cdef bint _is_recorded
     cdef void *_order       # an event, recorded anew for each copy between devices
     # Arrays to be filled, the pinned memory that their elements come to, and how many were enqueued, and filled, so
@@ -133,7 +143,7 @@ cdef class DeviceStream:
         self.library, self.counters, self.pool = library, counters, pool
         self.pinned = PinnedMemory(library, counters)
         self._is_recorded, self.log = is_recorded, collections.deque() if is_recorded else None
-        self._arrivals = collections.deque()
+        self._arrivals, self.timed = collections.deque(), collections.deque()
         self.begin_anew()
 
     def __dealloc__(self):
@@ -151,50 +161,48 @@ cdef class DeviceStream:
         """Enqueue the calls of a plan; as a graph, if they are enqueued with these addresses again, or with its
         parts as graphs. Return a ``GraphUse``.
         """
-        cdef int code, i, failed = -1, use = CANNOT
+        cdef int code, i, failed = -1
         cdef uint64_t first
-        cdef bint can_be
+        cdef list pieces
+        cdef bint can_be = False
         cdef RecordedGraph graph = None
         cdef RecordedParts parts = None
-        first = self._hold(held)
-        if DEVICE_TIMELINE.get() is not None:
-            try:
-                self.driver.enqueue(work, [bases[i] for i in range(plan.data.n_bases)])
-            except BaseException:
-                self._note(first, work, held)
-                raise
-        else:
-            can_be = not plan.parts and plan.is_recordable and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH
-            if not self.recorder or not options["gpu_graphs"]:
-                can_be = False
-            elif plan.parts and plan.is_recordable:
+        timeline = DEVICE_TIMELINE.get()
+        if self.address == 0:
+            raise self.driver.lost()
+        if timeline is None and self.recorder and options["gpu_graphs"] and plan.is_recordable:
+            can_be = not plan.parts and FEWEST_IN_GRAPH <= plan.pieces <= MOST_IN_GRAPH
+            if plan.parts:
                 parts = self._graphs_of_parts(plan, work, bases, graphs)
             elif can_be:
                 graph = self._graph(plan, work, bases, graphs)
-            if self._is_recorded:
+        if timeline is not None and not self._is_recorded:
+            self.driver.enqueue(work, [bases[i] for i in range(plan.data.n_bases)])
+        elif not self._is_recorded:
+            with nogil:
                 code = self._enqueue(plan, bases, graph, parts, &failed)
-            else:
-                with nogil:
-                    code = self._enqueue(plan, bases, graph, parts, &failed)
             self._check(work, code, failed)
-            use = CANNOT if not can_be else NOT_YET if graph is None else AS_GRAPH
+        else:
+            pieces = None if timeline is None else self.driver.pieces_of(timeline, work)
+            first = self._hold(held)
+            self._begin_times(pieces)
+            code = self._enqueue(plan, bases, graph, parts, &failed)
+            self._end_times(pieces, first, code)
+            self._note(first, work, held)
+            self._check(work, code, failed)
         self.counters.launches += plan.launches
         self.counters.within += plan.copied
         self.counters.graphs += (graph is not None) + (0 if parts is None else parts.times)
-        self._note(first, work, held)
-        return use
+        return CANNOT if not can_be else NOT_YET if graph is None else AS_GRAPH
 
-    # -- the memory of work that the host does
+    # -- the memory and the times of work that the host does: no Python runs between what tells of them and the work,
+    # so that no other thread's work comes between
 
     cdef uint64_t _hold(self, list held) except? 0:
         """Tell which memory the work that follows uses; return the number of its first piece."""
         cdef uint64_t *blocks
         cdef size_t n = 0
         cdef int code
-        if self.address == 0:
-            raise self.driver.lost()
-        if self.log is None:
-            return 0
         blocks = <uint64_t *>_zeros(len(held), sizeof(uint64_t))
         for memory in held:
             if (<DeviceMemory?>memory)._pool is not None:
@@ -203,12 +211,26 @@ cdef class DeviceStream:
         code = self.library.functions.hold(blocks, n, <void *>self.address)
         PyMem_Free(blocks)
         self._check(None, code, -1)
-        return self.library.functions.count(<void *>self.address, False)
+        return self.library.functions.count(<void *>self.address, ENQUEUED)
 
     cdef int _note(self, uint64_t first, work, list held) except -1:
-        if self.log is not None:
-            self.log.append((first, self.library.functions.count(<void *>self.address, False), work, held))
-            self._forget()
+        self.log.append((first, self.library.functions.count(<void *>self.address, ENQUEUED), work, held))
+        self._forget()
+        return 0
+
+    cdef void _begin_times(self, list pieces) noexcept:
+        """Let times of the work that follows be kept, unless they are not asked for."""
+        if pieces is not None:
+            self.library.functions.time(<void *>self.address, True, 0)
+
+    cdef int _end_times(self, list pieces, uint64_t first, int code) except -1:
+        """Have the times read of pieces, of which the first has this number, unless they were refused."""
+        if pieces is None:
+            return 0
+        self.library.functions.time(<void *>self.address, False, 0 if code else len(pieces))
+        if code == 0:
+            self.timed.extend(enumerate(pieces, first))
+            self._n_timed += len(pieces)
         return 0
 
     cdef int _forget(self) except -1:
@@ -216,7 +238,7 @@ cdef class DeviceStream:
         cdef uint64_t done
         if self.log is None:
             return 0
-        done = self.library.functions.count(<void *>self.address, True)
+        done = self.library.functions.count(<void *>self.address, DONE_WORK)
         while self.log and <uint64_t>self.log[0][1] <= done:
             self.log.popleft()
         return 0
@@ -244,17 +266,26 @@ cdef class DeviceStream:
     cdef int _enqueue_copy(
         self, CopyWay way, uint64_t target, uint64_t source, int64_t nbytes, list held, void *peer=NULL
     ) except -1:
-        cdef uint64_t first = self._hold(held)
+        cdef uint64_t first
+        cdef list pieces
         cdef int code
-        try:
-            if DEVICE_TIMELINE.get() is None:
-                code = self._move(way, target, source, nbytes, peer)
-            else:
-                with self.driver.timing(_WAYS[way], nbytes):
-                    code = self._move(way, target, source, nbytes, peer)
-            self._check(None, code, -1)
-        finally:
+        timeline = DEVICE_TIMELINE.get()
+        if self.address == 0:
+            raise self.driver.lost()
+        if self._is_recorded:
+            pieces = None if timeline is None else [self.driver.piece(timeline, _WAYS[way], nbytes)]
+            first = self._hold(held)
+            self._begin_times(pieces)
+            code = self._move(way, target, source, nbytes, peer)
+            self._end_times(pieces, first, code)
             self._note(first, None, held)
+            self._check(None, code, -1)
+        elif timeline is None:
+            self._check(None, self._move(way, target, source, nbytes, peer), -1)
+        else:
+            with self.driver.timing(_WAYS[way], nbytes):
+                code = self._move(way, target, source, nbytes, peer)
+            self._check(None, code, -1)
         return 0
 
     cdef uint64_t _staged(self, int64_t nbytes) except? 0:
@@ -415,7 +446,10 @@ cdef class DeviceStream:
         problem = None
         if self.address == 0:
             raise self.driver.lost()
-        times = self.driver.times_enqueued() if self.has_times else None
+        if self._is_recorded:
+            times = self._n_timed if self.timed else None
+        else:
+            times = self.driver.times_enqueued() if self.has_times else None
         self.counters.waits += 1
         if self._is_recorded:
             code = self._wait()

@@ -416,6 +416,7 @@ class DeviceStream:
     fault: int
     log: deque[tuple[int, int, Any, list[DeviceMemory]]]
     has_times: bool
+    timed: deque[tuple[int, Any]]
     def __init__(
         self,
         driver: Any,

@@ -49,10 +49,12 @@ typedef struct {
     /* Devices of one kind: let later work of a stream come after an event; copy from another context. */
     int (*follow)(void *stream, void *event, unsigned flags);
     int (*from_peer)(uint64_t target, void *context, uint64_t source, void *peer, size_t nbytes, void *stream);
-    /* Where work is done by the host: the blocks that the work which follows uses, and how many pieces were
-       enqueued, or were done. NULL on cards. */
+    /* Where work is done by the host: the blocks that the work which follows uses; how many pieces were enqueued
+       (0), or are done (1); and that the times of the work which follows are kept, or no longer, and how many of those
+       since will be read. NULL on cards. */
     int (*hold)(const uint64_t *blocks, size_t n, void *stream);
     uint64_t (*count)(void *stream, int are_done);
+    void (*time)(void *stream, int are_kept, uint64_t n);
 } DeviceFunctions;
 
 /* A handle of a library (cuBLAS and the like), which has a stream; it is for one thread at a time. */

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import ctypes
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -25,9 +25,9 @@ from symcomp.codegen.compiler.driver import Target, load_all, target
 from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.codegen.functions.c_library import c_library
 from symcomp.config import config
-from symcomp.cvm.machine import DEVICE_TIMELINE, DeviceLibrary, library_caller
+from symcomp.cvm.machine import DeviceLibrary
 from symcomp.gpu.driver.interface import FAULT_WORDS, Driver, MemoryInfo, Work
-from symcomp.gpu.driver.timeline import KINDS, Pending, Timed, Timeline
+from symcomp.gpu.driver.timeline import KINDS, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 
 FLAGS = (
@@ -44,25 +44,21 @@ class _Library:
     """The functions of ``emustream.h``, which are called with the GIL."""
 
     def __init__(self, addresses: Sequence[int]) -> None:
-        begin, drop, failure, order, time, times, forget_times, *others = addresses
+        begin, drop, failure, order, times, *others = addresses
         pointer, number, flag = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int
         function = ctypes.PYFUNCTYPE
         self.begin = function(pointer, flag)(begin)
         self.drop = function(None, pointer)(drop)
         self.failure = function(ctypes.c_char_p, pointer, pointer, pointer)(failure)
         self.order = function(None, pointer, flag)(order)
-        self.time = function(None, pointer, flag)(time)
         self.times = function(None, pointer, number, pointer)(times)
-        self.forget_times = function(None, pointer)(forget_times)
         self.machine = dict(zip(_OF_MACHINE, others, strict=True))
-        self.count = function(number, pointer, flag)(self.machine["count"])
 
 
 class _Piece(NamedTuple):
     """A piece of work whose times are wanted."""
 
     timeline: Timeline
-    number: int
     kind: str
     label: str
     nbytes: int
@@ -92,7 +88,9 @@ class Emulator(Driver):
         self.name, self.arch, self.library_paths = f"emu{number or ''}", "emu", {}
         self.words_of_fault = np.zeros(FAULT_WORDS, "int64")
         self._kernels: dict[str, int] = {}
-        self._times: Pending[_Piece] = Pending()
+        # How many times were read; by one thread at a time, which may wait once more where it
+        # collects garbage.
+        self._n_read, self._reading = 0, threading.RLock()
         source = "\n".join([beginning(), *map(_header, ("cuemu_threads.h", "emustream.h"))])
         self._library = _Library(self._load(source, [*_OF_EMULATOR, *_OF_MACHINE.values()]))
         self.open(DeviceLibrary(self._library.machine), keeps_blocks, is_recorded=True)
@@ -145,49 +143,27 @@ class Emulator(Driver):
             raise DeviceUnavailable("the device 'emu' needs a C++ compiler that works")
         return found[0]
 
-    def enqueue(self, work: Work, bases: list[int]) -> None:
-        timeline = DEVICE_TIMELINE.get()
-        assert timeline is not None
-        functions = tuple(self._library.machine[name] for name in ("launch", "copy", "fill"))
-        first = self._begin_timing(timeline)
-        code, call = work.native.enqueue(
-            (*functions, library_caller()), self._stream, bases
-        )
-        self._library.time(self._stream, False)
-        if code:
-            self.refuse(work, code, call)
-        for number, one in enumerate(work.each_call(), first):
-            kind = KINDS[one.kind]
-            self._times.add(_Piece(timeline, number, kind, one.label, one.nbytes))
-
-    def _begin_timing(self, timeline: Timeline) -> int:
-        """Let the times of further work be kept; return the number of the next piece."""
+    def pieces_of(self, timeline: Timeline, work: Work) -> list[_Piece]:
+        """Return the pieces of a plan, whose times are wanted."""
         timeline.expect(self)
-        self.queue.has_times = True
-        self._library.time(self._stream, True)
-        return self._library.count(self._stream, False)
+        return [
+            _Piece(timeline, KINDS[one.kind], one.label, one.nbytes) for one in work.each_call()
+        ]
 
-    @contextmanager
-    def timing(self, kind: str, nbytes: int) -> Iterator[None]:
-        timeline = DEVICE_TIMELINE.get()
-        assert timeline is not None
-        number = self._begin_timing(timeline)
-        yield
-        self._library.time(self._stream, False)
-        self._times.add(_Piece(timeline, number, kind, "", nbytes))
-
-    def times_enqueued(self) -> int:
-        return self._times.added
+    def piece(self, timeline: Timeline, kind: str, nbytes: int) -> _Piece:
+        """Return a copy, whose times are wanted."""
+        timeline.expect(self)
+        return _Piece(timeline, kind, "", nbytes)
 
     def collect_times(self, upto: int) -> None:
-        self._times.finish(upto, self._collect_time)
-        if not self._times:
-            self.queue.has_times = False
-            self._library.forget_times(self._stream)
+        with self._reading:
+            while self._n_read < upto and self.queue.timed:
+                self._n_read += 1
+                self._collect_time(*self.queue.timed.popleft())
 
-    def _collect_time(self, piece: _Piece) -> None:
+    def _collect_time(self, number: int, piece: _Piece) -> None:
         """Add the time of a piece to its timeline, unless it was left out after an error."""
-        timeline, number, kind, label, nbytes = piece
+        timeline, kind, label, nbytes = piece
         times = (ctypes.c_int64 * 2)()
         self._library.times(self._stream, number, times)
         start, end = times
@@ -236,7 +212,7 @@ class Emulator(Driver):
 
 _OF_EMULATOR = tuple(
     f"emu_{name}"
-    for name in ("begin", "drop", "failure", "order", "time", "times", "forget_times")
+    for name in ("begin", "drop", "failure", "order", "times")
 )
 # Functions like those of CUDA's driver, by the names that the machine has for them.
 _OF_MACHINE = {
@@ -245,7 +221,7 @@ _OF_MACHINE = {
         "launch", "copy", "fill", "take", "give", "begin_capture", "end_capture", "instantiate",
         "launch_graph", "drop_graph", "drop_made", "to_device", "to_host", "wait", "take_pinned",
         "give_pinned", "make_event", "drop_event", "record", "query", "follow",
-        "from_peer", "hold", "count",
+        "from_peer", "hold", "count", "time",
     )
 }  # fmt: skip
 

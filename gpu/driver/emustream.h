@@ -40,7 +40,7 @@ struct Stream {
   uint64_t first;               // the number of work[0]
   size_t done;                  // pieces of ``work``
   int is_eager, is_timed, order;
-  size_t n_timed;               // pieces whose times were not read
+  size_t n_timed, n_before;     // pieces whose times were not read; and how many there were when times were asked for
   size_t held, n_held;          // the addresses of blocks to look after, among ``given``
   Stream *failed;               // where the last error was: here, or in a stream that this one follows
   uint64_t failed_number;
@@ -317,17 +317,19 @@ EXPORT const char *emu_failure(void *stream, void **where, uint64_t *number) {
   return s->message;
 }
 EXPORT void emu_order(void *stream, int order) { ((Stream *)stream)->order = order; }
-// Let the times of pieces that are recorded be kept until they are read.
-EXPORT void emu_time(void *stream, int is_timed) { ((Stream *)stream)->is_timed = is_timed; }
-// When a piece began and ended; zeros if it did not.
+// Let the times of pieces that are recorded be kept; or no longer, and those of ``n`` since this was asked for until they
+// are read.
+EXPORT void emu_time(void *stream, int is_timed, uint64_t n) {
+  Stream *s = (Stream *)stream;
+  if (is_timed) s->n_before = s->n_timed;
+  else s->n_timed = s->n_before + n;
+  s->is_timed = is_timed;
+}
+// When a piece, whose times are kept, began and ended; zeros if it did not. It is asked once.
 EXPORT void emu_times(void *stream, uint64_t number, int64_t *times) {
-  const Stream *s = (const Stream *)stream;
-  times[0] = times[1] = 0;
-  if (number < s->first || number >= s->first + s->n) return;
+  Stream *s = (Stream *)stream;
   const Work *w = s->work + (number - s->first);
   times[0] = w->start, times[1] = w->end;
-}
-EXPORT void emu_forget_times(void *stream) {
-  ((Stream *)stream)->n_timed = 0;
-  forget((Stream *)stream);
+  s->n_timed--;
+  forget(s);
 }

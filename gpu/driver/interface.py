@@ -6,7 +6,6 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -135,6 +134,11 @@ class Work(Protocol):
 class Driver(ABC):
     """A device. Work is enqueued on one stream, in order; methods that wait say so.
 
+    While a timeline is set, the stream of a card calls ``enqueue`` with the work of a plan and the
+    addresses of its bases, enqueues copies within ``timing``, and asks ``times_enqueued`` before it
+    waits. That of an emulator, where the host does the work, keeps the ``pieces_of`` a plan, or the
+    ``piece`` that is a copy, in ``timed``.
+
     Attributes
     ----------
     name : str
@@ -240,27 +244,8 @@ class Driver(ABC):
         """
 
     @abstractmethod
-    def enqueue(self, work: Work, bases: list[int]) -> None:
-        """Enqueue the calls of a plan, and time each, as a timeline is set.
-
-        Parameters
-        ----------
-        work : Work
-        bases : list of int
-            The addresses that those of the plan are counted from.
-        """
-
-    @abstractmethod
-    def timing(self, kind: str, nbytes: int) -> AbstractContextManager[None]:
-        """Time the piece of work that is enqueued within, as a timeline is set."""
-
-    @abstractmethod
-    def times_enqueued(self) -> int:
-        """Return how many pieces of work were to be timed so far."""
-
-    @abstractmethod
     def collect_times(self, upto: int) -> None:
-        """Add the times of work that is done to their timelines: all up to this count."""
+        """Add the times of work that is done to their timelines: all up to this count of pieces."""
 
     @abstractmethod
     def failure(self, code: int) -> Exception:

@@ -1,6 +1,8 @@
 """Profiles and traces of work on devices."""
 
 import json
+import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -157,6 +159,46 @@ def test_work_that_fails_is_not_counted(emu: Emulator) -> None:
         f.profile.to_dict()
     assert f.profile.to_dict()["functions"][0]["calls"] == 1
     assert DEVICE_TIMELINE.get() is None
+
+
+def test_threads_profiles_and_faults(emu: Emulator) -> None:
+    x, i = T.fmatrix("x"), T.lvector("i")
+    functions = []
+    with config.change_flags(device=DEVICE):
+        for k in range(6):
+            outputs = [T.tanh(x[i] * (k + 1)), (T.exp(x) + k).sum(axis=0)]
+            functions.append(symcomp.function([x, i], outputs, profile=True))
+    problems = []
+
+    def work(k: int) -> None:
+        for n in range(60):
+            value = np.full((5 + n % 7, 4), n / 60, "float32")
+            try:
+                rows, sums = functions[k](value, [0, 3, 99 if n % 5 == 0 else 1])
+                np.testing.assert_allclose(sums, (np.exp(value) + k).sum(axis=0), rtol=1e-5)
+                if n % 5:
+                    wanted = np.tanh(value[[0, 3, 1]] * (k + 1))
+                    np.testing.assert_allclose(rows, wanted, rtol=1e-5)
+            except IndexError:  # in the thread that waits first
+                pass
+            except Exception as problem:  # noqa: BLE001 - told by the test
+                problems.append(problem)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not problems, problems[:3]
+    for f in functions:
+        (data,) = f.profile.to_dict()["functions"]
+        copies = [row["count"] for row in data["device_work"] if row["kind"] == "to device"]
+        assert sum(copies) == 2 * 60, data["device_work"]
 
 
 class FakeEvent:
