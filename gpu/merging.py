@@ -9,12 +9,15 @@ whose steps are such launches alone.
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import gcd
 
 from symcomp.codegen.cuda.merged import (
+    BLOCK_BYTES,
+    IN_BLOCK,
     WORDS,
     CalledKernel,
     MergedCall,
@@ -28,12 +31,14 @@ from symcomp.codegen.cuda.merged import (
 from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.cvm.machine import WIDEST
 from symcomp.gpu.kernels.copies import THREADS, copy_kernel
-from symcomp.gpu.plan import DeviceCall, DeviceStorage, Launch, LoopStep, roots_of
+from symcomp.gpu.plan import DeviceCall, DeviceStorage, Launch, LoopStep, all_calls, roots_of
 
 # Fewer launches that a run would save are not worth a kernel of their own, which is compiled.
 FEWEST_SAVED = 3
 # The most kernels in one: the time of compiling grows with them.
 MOST_KERNELS = 8
+# The most bytes of parameters of a part, which are in registers there: 64 of 255.
+MOST_PARAMETERS = 256
 # The most steps of a loop in one launch, which others wait for.
 MOST_STEPS = 16384
 # The most blocks whose work one block does, each of which takes it a fraction of a launch's time.
@@ -50,15 +55,24 @@ class Merging:
     storages : sequence of DeviceStorage
     kernels : dict of str to CudaKernel
         By name; merged ones are added.
+    kept : set of int
+        The storages that outlive a run.
     """
 
     def __init__(
-        self, storages: Sequence[DeviceStorage], kernels: dict[str, CudaKernel]
+        self,
+        storages: Sequence[DeviceStorage],
+        kernels: dict[str, CudaKernel],
+        kept: set[int],
     ) -> None:
         self._storages, self._kernels = storages, kernels
+        motions = [storage.motion for storage in storages if storage.motion is not None]
+        self._kept = kept | {base for motion in motions for base, _ in motion.bases}
+        self._uses = Counter[int]()
 
     def merge(self, calls: list[DeviceCall]) -> None:
         """Merge launches among these calls, and those of the steps of their loops."""
+        self._uses.update(s for call in all_calls(calls) for s in call.storages())
         self._merge_loops(calls)
         steps: dict[LoopStep, int] = {}
         _count(calls, 1, steps)
@@ -84,7 +98,7 @@ class Merging:
             return False
         kernels = {one.launch.kernel for one in parts if one.launch is not None}
         addresses = [s for one in parts for _, s, _ in one.patches if s in step.moving]
-        words = words_of([self._called(one, False) for one in parts]) + 4 * len(addresses)
+        words = words_of(self._in_order(parts, {})) + 4 * len(addresses)
         if len(kernels) > MOST_KERNELS or words > WORDS[-1]:
             return False
         largest = max(shared_bytes(self._kernels[name]) for name in kernels)
@@ -118,6 +132,8 @@ class Merging:
             return self._moving_bytes(call)
         launch = call.launch
         if call.kind != "launch" or launch is None or launch.shared:
+            return None
+        if len(launch.parameters) > MOST_PARAMETERS:
             return None
         (x, y, z), kernel = launch.grid, self._kernels[launch.kernel]
         in_turn = x <= MOST_BLOCKS_IN_TURN and can_take_turns(kernel)
@@ -154,7 +170,7 @@ class Merging:
             part = self._part(call)
             assert part is not None and part.launch is not None
             name = part.launch.kernel
-            more = words_of([self._called(part, False)])
+            more = words_of(self._in_order([part], {}))
             if not found or words + more > WORDS[-1] or len({*names, name}) > MOST_KERNELS:
                 found.append([])
                 words, names = 0, set()
@@ -165,35 +181,55 @@ class Merging:
 
     def _one(self, calls: Sequence[DeviceCall]) -> DeviceCall:
         """Return the launch of a kernel that calls those of these launches."""
-        calls = [part for part in map(self._part, calls) if part is not None]
-        made = merge(self._in_order(calls))
+        parts = [part for part in map(self._part, calls) if part is not None]
+        offsets, size = self._in_block(parts, 0)
+        made = merge(self._in_order(parts, offsets), size)
         patches = [
             (begin + place, storage, offset)
-            for begin, call in zip(made.begins, calls, strict=True)
-            for place, storage, offset in call.patches
+            for begin, part in zip(made.begins, parts, strict=True)
+            for place, storage, offset in part.patches
+            if storage not in offsets
         ]
-        return self._launch(made, calls, patches)
+        return self._launch(made, parts, patches)
 
     def _loop(self, loop: DeviceCall, step: LoopStep) -> DeviceCall:
         """Return the launch of a kernel that makes all steps of a loop."""
         moving, patched = list[MovingAddress](), list[tuple[int, int]]()
         fixed = list[tuple[int, int, int, int]]()
-        calls = [part for part in map(self._part, step.calls) if part is not None]
-        for i, call in enumerate(calls):
-            for place, storage, offset in call.patches:
+        parts = [part for part in map(self._part, step.calls) if part is not None]
+        offsets, size = self._in_block(parts, 8 * WORDS[-1])
+        for i, part in enumerate(parts):
+            for place, storage, offset in part.patches:
                 motion = self._storages[storage].motion
                 if storage in step.moving and motion is not None:
                     moving.append(MovingAddress(i, place, motion.stride))
                     patched.append((storage, offset))
-                else:
+                elif storage not in offsets:
                     fixed.append((i, place, storage, offset))
-        made = merge(self._in_order(calls), loop.repeats, moving)
+        made = merge(self._in_order(parts, offsets), size, loop.repeats, moving)
         patches = [(made.begins[i] + place, s, offset) for i, place, s, offset in fixed]
         for begin, (storage, offset) in zip(made.moving, patched, strict=True):
             for k, (base, start) in enumerate(self._bases(storage)):
                 patches.append((begin + 8 * k, base, start + offset))
-        found = self._launch(made, calls, patches)
+        found = self._launch(made, parts, patches)
         return replace(found, label=f"{loop.repeats} steps: {found.label}", nbytes=loop.nbytes)
+
+    def _in_block(self, calls: Sequence[DeviceCall], taken: int) -> tuple[dict[int, int], int]:
+        """Return where values lie in the memory of a block that nothing but these launches use; and
+        how many bytes they take. ``taken`` are bytes of shared memory for something else.
+        """
+        kernels = [self._kernels[call.launch.kernel] for call in calls if call.launch is not None]
+        room = MOST_SHARED - taken - max(map(shared_bytes, kernels))
+        most = max((n for n in BLOCK_BYTES if n <= room), default=0)
+        found: dict[int, int] = {}
+        end = 0
+        for number, uses in Counter(s for call in calls for s in call.storages()).items():
+            storage = self._storages[number]
+            is_inside = uses == self._uses[number] and number not in self._kept
+            if storage.is_own and is_inside and 0 < storage.nbytes <= most - end:
+                found[number] = end
+                end += -(-storage.nbytes // WIDEST) * WIDEST
+        return found, min(end, most)
 
     def _launch(
         self, made: MergedCall, calls: Sequence[DeviceCall], patches: list[tuple[int, int, int]]
@@ -207,8 +243,16 @@ class Merging:
             can_fail=any(call.can_fail for call in calls),
         )  # fmt: skip
 
-    def _in_order(self, calls: Sequence[DeviceCall]) -> list[CalledKernel]:
-        """Return what a kernel calls for launches, and before which of them its threads wait."""
+    def _in_order(
+        self, calls: Sequence[DeviceCall], offsets: dict[int, int]
+    ) -> list[CalledKernel]:
+        """Return what a kernel calls for launches, and before which of them its threads wait.
+
+        Parameters
+        ----------
+        offsets : dict of int to int
+            Of the values in the memory of the block.
+        """
         found, touched = [], set[int]()
         for i, call in enumerate(calls):
             places = self._places(call)
@@ -218,12 +262,14 @@ class Merging:
                 self._kernels[call.launch.kernel].barriers or not touched.isdisjoint(places)
             )
             touched = places if waits else touched | places
-            found.append(self._called(call, waits))
+            parameters = bytearray(call.launch.parameters)
+            for place, storage, offset in call.patches:
+                if storage in offsets:
+                    at = IN_BLOCK | offsets[storage] + offset
+                    struct.pack_into("Q", parameters, place, at)
+            kernel = self._kernels[call.launch.kernel]
+            found.append(CalledKernel(kernel, bytes(parameters), waits))
         return found
-
-    def _called(self, call: DeviceCall, waits: bool) -> CalledKernel:
-        assert call.launch is not None
-        return CalledKernel(self._kernels[call.launch.kernel], bytes(call.launch.parameters), waits)
 
     def _places(self, call: DeviceCall) -> set[int]:
         """Return the storages with memory of a launch that may be written in this run."""

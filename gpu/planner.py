@@ -377,10 +377,10 @@ class Planner:
 
     # -- the end
 
-    def merge(self) -> None:
+    def merge(self, outputs: Sequence[Any]) -> None:
         """Merge launches of one block, when all calls are there, also those to be made first."""
         self.calls[:0], self._first = self._first, []
-        Merging(self.storages, self.kernels).merge(self.calls)
+        Merging(self.storages, self.kernels, _storages_of(outputs)).merge(self.calls)
 
     def finish(self, outputs: Sequence[Any]) -> Plan:
         """Return the plan: values that are no outputs get places in the arena."""
@@ -394,10 +394,14 @@ class Planner:
         made = self.driver.kernels([self.kernels[name] for name in names])
         for launch in launches:
             launch.kernel = made[launch.kernel]
-        kept = {o.storage for o in outputs if isinstance(o, Operand)}
+        kept = _storages_of(outputs)
         size = place_values(self.storages, self.calls, kept)
         native = NativePlan(self.storages, self.calls, kept)
         return Plan(native, self.storages, self.calls, list(outputs), size)
+
+
+def _storages_of(outputs: Sequence[Any]) -> set[int]:
+    return {o.storage for o in outputs if isinstance(o, Operand)}
 
 
 def parameters(

@@ -139,11 +139,11 @@ class DeviceProgram(DeviceRegion):
     def _plan(self, driver: Driver, values: Sequence[Any]) -> Plan:
         planner = self._planner(driver)
         outputs = self._emit(planner, values)
-        planner.merge()
+        planner.merge(outputs)
         if config.gpu_graphs and driver.queue.recorder and is_too_long(planner.calls):
             planner = self._planner(driver, has_parts=True)
             outputs = self._emit(planner, values)
-            planner.merge()
+            planner.merge(outputs)
         return planner.finish(outputs)
 
     def _planner(self, driver: Driver, has_parts: bool = False) -> Planner:

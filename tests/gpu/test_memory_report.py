@@ -250,6 +250,7 @@ def test_functions_without_devices(eager: Emulator) -> None:
     assert symcomp.function([x], T.exp(x)).memory_report((3, 3)).devices == ()
 
 
+@pytest.mark.usefixtures("unmerged")
 def test_freeing_gives_arenas_back(eager: Emulator) -> None:
     f, w = training()
     f(array(5, 30))

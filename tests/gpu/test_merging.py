@@ -119,6 +119,20 @@ def test_errors_tell_the_op(emu: Emulator) -> None:
             f(array(5), *given)[0].get()
 
 
+def test_values_between_parts_lie_in_shared_memory(emu: Emulator) -> None:
+    w, x = T.fmatrix("w"), T.fvector("x")
+    f, g = check_both([w], [chain(w, w)], array(3, 3))
+    arenas = [region_of(one).plans[0].plan.arena for one in (f, g)]
+    assert arenas[0] <= 256 < arenas[1]  # one value between two launches
+    z = x
+    for _ in range(8):
+        z = T.tanh(T.cumsum(z)) / 100
+    f, _ = check_both([x], [z], array(1000))
+    assert len(kernels_of(f)) == 1
+    # Of 15 values of 4000 bytes, four have room.
+    assert region_of(f).plans[0].plan.arena == 11 * 4096
+
+
 def test_small_graphs_stay_as_they_are(emu: Emulator) -> None:
     w = T.fmatrix("w")
     f, _ = check_both([w], [T.tanh(T.dot(w, w)).sum()], array(3, 3))

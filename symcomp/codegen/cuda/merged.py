@@ -6,6 +6,9 @@ order, or more calls, need no other text. Shared memory is that of the kernel wi
 
 The calls of all steps of a loop can be one kernel, too: it then has its parameters in shared
 memory, where it sets the addresses that are others in each step.
+
+Values between the kernels may lie in shared memory, which is read sooner: their addresses are
+offsets there.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from math import prod
 from symcomp.codegen.cuda.text import ALWAYS_RUN, CudaKernel, named
 from symcomp.core.record import record
 
+#: Marks an offset in the memory of the block among the parameters, where an address goes.
+IN_BLOCK = 1 << 63
+#: How many bytes that memory has: few numbers, as there is a kernel for each.
+BLOCK_BYTES = (0, 2048, 16384)
 #: How many words of 8 bytes the parameters have: few numbers, as there is a kernel for each.
 WORDS = (32, 64, 128, 256, 480)
 _HEAD = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([\d, ]+\) )?\w+\(([^()]*)\)')
@@ -138,13 +145,15 @@ def shared_bytes(kernel: CudaKernel) -> int:
 
 
 def _bytes(kind: str, lengths: str) -> int:
-    """Return at most the bytes of an array and of what lies before it, for its alignment."""
-    return 16 + (16 if "complex" in kind else 8) * prod(map(int, re.findall(r"\d+", lengths)))
+    """Return the bytes of an array, and of a gap before it, at most."""
+    wide = 8 if "64" in kind or "double" in kind else 4
+    size = wide * (2 if "complex" in kind else 1)
+    return 16 + size * prod(map(int, re.findall(r"\d+", lengths)))
 
 
 @cache
 def calling_kernel(
-    kernels: tuple[CudaKernel, ...], words: int, has_steps: bool
+    kernels: tuple[CudaKernel, ...], words: int, values: int, has_steps: bool
 ) -> CudaKernel:
     """Return the kernel that calls kernels, by their numbers, as the words tell.
 
@@ -154,6 +163,8 @@ def calling_kernel(
         Which can be called.
     words : int
         Of its parameters.
+    values : int
+        Bytes of the memory of the block.
     has_steps : bool
         Whether it does so for several steps.
     """
@@ -171,12 +182,18 @@ def calling_kernel(
         only = f"if (threadIdx.x < {kernel.threads}) " if kernel.threads < threads else ""
         cases += [
             f"        case {number}: {only}{{",
-            f"            const auto given = read_given<{function}_given>(words, place);",
+            f"            auto given = read_given<{function}_given>(words, place);",
+            *(
+                f"            given.at{i}.settle(values);"
+                for i, (kind, _) in enumerate(parts.fields)
+                if values and kind.startswith("addresses<")
+            ),
             f"            {function}({', '.join(given)});",
             "        } break;",
         ]
     numbers = "const int n, const int steps, const int moving," if has_steps else "const int n,"
     memory = ["    __shared__ union {", *shared, "    } shared;"] if shared else []
+    memory += [f"    __shared__ __align__(16) char values[{values}];"] if values else []
     lines = [
         "namespace NAME_functions {",
         *functions,
@@ -246,7 +263,10 @@ def words_of(calls: Sequence[CalledKernel]) -> int:
 
 
 def merge(
-    calls: Sequence[CalledKernel], steps: int = 1, moving: Sequence[MovingAddress] = ()
+    calls: Sequence[CalledKernel],
+    values: int = 0,
+    steps: int = 1,
+    moving: Sequence[MovingAddress] = (),
 ) -> MergedCall:
     """Return the call of a kernel that calls others.
 
@@ -254,6 +274,8 @@ def merge(
     ----------
     calls : sequence of CalledKernel
         Of each step.
+    values : int
+        Bytes of values that lie in the memory of the block, at most ``BLOCK_BYTES[-1]``.
     steps : int
     moving : sequence of MovingAddress
         With ``calls``, of at most ``WORDS[-1]`` words, where each of these takes four.
@@ -276,7 +298,10 @@ def merge(
     found = bytearray(head + struct.pack(f"{len(table)}Q", *table)) + given
     found += bytes(len(head) + 8 * words - len(found))
     return MergedCall(
-        calling_kernel(tuple(kernels), words, has_steps), found,
+        calling_kernel(
+            tuple(kernels), words, next(n for n in BLOCK_BYTES if n >= values), has_steps
+        ),
+        found,
         [len(head) + 8 * begin for begin in begins],
         [len(head) + 8 * (len(calls) + 4 * i + 1) for i in range(len(moving))],
     )  # fmt: skip

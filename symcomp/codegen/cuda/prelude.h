@@ -155,6 +155,14 @@ template <class T> INLINE int64_t first_from(const T *x, int64_t low, int64_t hi
 template <int N> struct addresses {
     char *at[N];
     __device__ __forceinline__ char *operator[](int i) const { return at[i]; }
+    /* Let offsets that are marked by the highest bit, which no address has, be addresses. */
+    __device__ __forceinline__ void settle(char *memory)
+    {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            if ((long long)at[i] < 0)
+                at[i] = memory + (unsigned int)(unsigned long long)at[i];
+    }
 };
 template <class Index, int N> struct steps {
     Index at[N];
