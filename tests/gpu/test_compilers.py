@@ -4,6 +4,7 @@ Nothing is run. Without nvcc and NVRTC these tests are skipped. ``make gpu-emu``
 architectures.
 """
 
+import ctypes
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from symcomp.codegen.compiler.driver import CompilerError
 from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import DeviceCounters, DeviceMemory
+from symcomp.cvm.machine import DeviceCounters
 from symcomp.gpu import layouts
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.devices import set_driver
@@ -38,7 +39,6 @@ from symcomp.gpu.kernels.sparse_rows import (
     transposed_kernel,
 )
 from symcomp.gpu.kernels.sparse_slices import moved_kernel, runs_kernel
-from symcomp.gpu.plan import all_calls
 from symcomp.ops.elementwise.scalar_special import gammainc_der
 from symcomp.tensor.signal.pool import pool_2d
 
@@ -56,23 +56,29 @@ def some(*cases: Any) -> Sequence[Any]:
     return cases if IS_LONG else cases[:1]
 
 
+# The entry of a kernel: machine, grid, block, bytes of shared memory, parameters and their bytes.
+ENTRY = ctypes.PYFUNCTYPE(
+    ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t
+)
+
+
 class Recorder(Emulator):
-    """Notes which kernels functions need; runs none."""
+    """Notes which kernels functions need, and the most bytes of their parameters; runs none."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(lazy=False)
         self.wanted: dict[str, CudaKernel] = {}
+        self.largest = 0
+        self._entry = ENTRY(self._note)
+
+    def _note(self, *given: Any) -> int:
+        self.largest = max(self.largest, given[-1])
+        return 0
 
     def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
         self.wanted.update((kernel.name, kernel) for kernel in wanted)
-        return dict.fromkeys((kernel.name for kernel in wanted), 0)
-
-    def begin(self) -> None:
-        pass
-
-    def enqueue(self, work: Any, bases: list[int], held: Sequence[DeviceMemory]) -> None:
-        launches = [call.launch for call in all_calls(work.calls) if call.launch is not None]
-        assert all(len(launch.parameters) <= 4096 for launch in launches)
+        address = ctypes.cast(self._entry, ctypes.c_void_p).value or 0
+        return dict.fromkeys((kernel.name for kernel in wanted), address)
 
 
 @pytest.fixture
@@ -82,6 +88,7 @@ def recorder() -> Iterator[Recorder]:
     with config.change_flags(device="emu"):
         yield driver
     set_driver("emu", before)
+    assert driver.largest <= 4096
 
 
 def record(inputs: Sequence[Any], outputs: Sequence[Any], *values: Any) -> None:
