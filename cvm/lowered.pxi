@@ -41,13 +41,15 @@ cdef class Lowered:
         types = [None if v is None else v.type for v in variables]
         if step.opcode is Opcode.COPY:  # by ``copy_value`` of the type
             types = [getattr(step.compute, "__self__", None)]
+            if getattr(types[0], "has_fixed_values", False):
+                self._compute = SAME_VALUE
         # Arrays of more axes than operands have are objects, as lists are.
         tensors = bytes([
             t is None or isinstance(t, TensorType) and t.ndim <= MOST_AXES for t in types
         ]) + b"\0"
         self._kept.append(tensors)
         self.in_python.compute = <PyObject *>self._compute
-        self.in_python.name = name_in_plans(step.compute)
+        self.in_python.name = name_in_plans(self._compute)
         self.in_python.is_in_c = self.in_python.name != b"python"
         self.in_python.several = step.several
         self.in_python.copies = node is not None and is_users(node.op)
@@ -100,6 +102,19 @@ def python_call(step):
     return Lowered(step, "python")
 
 
+@cython.final
+@cython.auto_pickle(False)
+cdef class SameValue:
+    """The copy of a value that is never written again."""
+
+    def __call__(self, value):
+        """Return the value itself."""
+        return value
+
+
+cdef object SAME_VALUE = SameValue()
+
+
 cdef const char *name_in_plans(compute):
     """Return the name of the calls of a function, which is in C if it is for a device."""
     if isinstance(compute, Recorded):
@@ -110,6 +125,10 @@ cdef const char *name_in_plans(compute):
         return "to device"
     if isinstance(compute, (PartOnDevice, FirstOnDevice)):
         return "part on device"
+    if compute is SAME_VALUE:
+        return "share"
+    if isinstance(compute, (MatrixParts, MatrixOfEntries, MatrixOfParts, MatrixTransposed)):
+        return "matrix on device"
     if isinstance(compute, ObjectLoop):
         return "steps in turn"
     if isinstance(compute, LengthOnDevice):

@@ -472,6 +472,46 @@ def part_of(x: DeviceArrayBase, key: tuple[Any, ...]) -> Any: ...
 def copy_within(x: DeviceArrayBase) -> Any: ...
 def copies_on_host(arrays: tuple[DeviceArrayBase, ...]) -> list[np.ndarray]: ...
 
+class PatternBase:
+    indices: Any
+    indptr: Any
+    shape: tuple[int, int]
+    n_minor: int
+    transpose: tuple[Any, ...] | None
+    products: Any
+    def __init__(
+        self, indices: Any, indptr: Any, shape: tuple[int, int], n_minor: int
+    ) -> None: ...
+
+class MatrixBase:
+    kind: Any
+    data: Any
+    pattern: Any
+    transposed_entries: Any
+    def __init__(self, kind: Any, data: Any, pattern: Any) -> None: ...
+
+class MatrixParts:
+    def __call__(self, x: Any) -> tuple[Any, ...]: ...
+
+class MatrixOfEntries:
+    def __init__(self, refuse: Callable[[Any, Any], Any]) -> None: ...
+    def __call__(self, x: Any, data: Any) -> Any: ...
+
+class MatrixOfParts:
+    def __init__(
+        self,
+        kind: Any,
+        minor_axis: int,
+        matrix_type: type,
+        pattern_type: type,
+        refuse: Callable[..., Any],
+    ) -> None: ...
+    def __call__(self, data: Any, indices: Any, indptr: Any, shape: Any) -> Any: ...
+
+class MatrixTransposed:
+    def __init__(self, of_entries: bool, compute: Callable[[Any], Any]) -> None: ...
+    def __call__(self, x: Any) -> Any: ...
+
 class RegionPlan:
     plan: Any
     inputs: list[Any]

@@ -31,6 +31,8 @@ class TypeOnDevice(Type):
 
     device: str
     on_host: Any
+    #: Values are their own copies.
+    has_fixed_values: ClassVar[bool] = True
 
     def to_host(self, value: Any) -> Any:
         """Return a value as one of the type on the host."""

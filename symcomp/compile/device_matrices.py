@@ -19,7 +19,15 @@ from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import copies_on_host
+from symcomp.cvm.machine import (
+    MatrixBase,
+    MatrixOfEntries,
+    MatrixOfParts,
+    MatrixParts,
+    MatrixTransposed,
+    PatternBase,
+    copies_on_host,
+)
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.devices import canonical, driver_of
@@ -45,63 +53,41 @@ from symcomp.sparse.values import canonical as canonical_value
 Place = Callable[[str], str]
 
 
-class SparsePattern:
-    """The indices and pointers of matrices on a device, in canonical form.
-
-    Attributes
-    ----------
-    indices, indptr : DeviceArray
-    shape : tuple of int
-    n_minor : int
-        The length of the axis that indices count along.
-    """
-
-    def __init__(self, indices: Any, indptr: Any, shape: tuple[int, int], n_minor: int) -> None:
-        self.indices, self.indptr, self.shape, self.n_minor = indices, indptr, shape, n_minor
-        self._transposed: tuple[Any, ...] | None = None
-        self._products: WeakKeyDictionary[SparsePattern, tuple[Any, ...]] = WeakKeyDictionary()
+class SparsePattern(PatternBase):
+    """The indices and pointers of matrices on a device, in canonical form."""
 
     def transposed(self) -> tuple[Any, ...]:
         """Return for each entry of the transpose the place that it has here, and its indices and
         pointers. They are computed once, by the host.
         """
-        found = self._transposed
+        found = self.transpose
         if found is None:
             indices, indptr = copies_on_host((self.indices, self.indptr))
             arrays = transposed_pattern(indices, indptr, self.n_minor)
-            found = self._transposed = tuple(to_device(x, self.indices.device) for x in arrays)
+            found = self.transpose = tuple(to_device(x, self.indices.device) for x in arrays)
         return found
 
     def product(self, other: SparsePattern, make: Callable[..., Any]) -> tuple[Any, ...]:
         """Return the indices and pointers of the product with another pattern, both seen as CSR.
         ``make`` computes them of both patterns, once.
         """
-        found = self._products.get(other)
+        if self.products is None:
+            self.products = WeakKeyDictionary()
+        found: tuple[Any, ...] | None = self.products.get(other)
         if found is None:
-            found = self._products[other] = tuple(make(self, other))
+            found = self.products[other] = tuple(make(self, other))
         return found
 
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays."""
-        kept = [*(self._transposed or ()), *chain(*self._products.values())]
+        products = () if self.products is None else self.products.values()
+        kept = [*(self.transpose or ()), *chain(*products)]
         return sum(x.nbytes for x in (self.indices, self.indptr, *kept))
 
 
-class DeviceMatrix:
-    """A sparse matrix in the memory of a device, which is never written again.
-
-    Attributes
-    ----------
-    kind : SparseType
-        Of the same matrix on the host.
-    data : DeviceArray
-    pattern : SparsePattern
-    """
-
-    def __init__(self, kind: SparseType, data: DeviceArray, pattern: SparsePattern) -> None:
-        self.kind, self.data, self.pattern = kind, data, pattern
-        self._transposed_data: DeviceArray | None = None
+class DeviceMatrix(MatrixBase):
+    """A sparse matrix in the memory of a device, which is never written again."""
 
     @property
     def device(self) -> str:
@@ -111,12 +97,13 @@ class DeviceMatrix:
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of rows and columns."""
-        return self.pattern.shape
+        found: tuple[int, int] = self.pattern.shape
+        return found
 
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays, those of the transpose included once they are there."""
-        transposed = 0 if self._transposed_data is None else self._transposed_data.nbytes
+        transposed = 0 if self.transposed_entries is None else self.transposed_entries.nbytes
         return int(self.data.nbytes + transposed + self.pattern.nbytes)
 
     def get(self) -> Any:
@@ -128,13 +115,13 @@ class DeviceMatrix:
 
     def transposed_data(self) -> DeviceArray:
         """Return the entries in the order of the transpose, which they are brought into once."""
-        found = self._transposed_data
+        found: DeviceArray | None = self.transposed_entries
         if found is None:
             order, _, _ = self.pattern.transposed()
             numbers = _as_rows(self.data)
             take = _rows_at(self.device, numbers.dtype.name, order.dtype.name)
             (rows,) = take.program(numbers, order)
-            found = self._transposed_data = _relaid(rows, self.data.dtype, self.data.shape)
+            found = self.transposed_entries = _relaid(rows, self.data.dtype, self.data.shape)
         return found
 
     def __repr__(self) -> str:
@@ -361,8 +348,10 @@ class DeviceComponents(DeviceMatrixOp):
         ]
 
     def perform(self, x: Any) -> tuple[Any, ...]:
-        pattern = x.pattern
-        return x.data, pattern.indices, pattern.indptr, np.array(pattern.shape, np.int64)
+        return MatrixParts()(x)
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        return MatrixParts()
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         _, indices, indptr, _ = node.outputs
@@ -384,6 +373,9 @@ class WithEntries(DeviceMatrixOp):
         if data.type != DeviceType(x.type.device, kind.dtype, data.type.shape):
             raise DTypeError(f"{self}: {data} ({data.type}) has no entries for {x} ({x.type})")
         return [x.type]
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        return MatrixOfEntries(self.perform)
 
     def perform(self, x: Any, data: Any) -> Any:
         if data.shape != x.pattern.indices.shape:
@@ -417,6 +409,10 @@ class AssembleOnDevice(DeviceMatrixOp):
                 raise DTypeError(f"{self}: {x} ({x.type}) is no array of a {kind} on {device}")
         return [DeviceSparseType(device, kind)]
 
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        minor_axis = 1 - major_axis(self.kind.format)
+        return MatrixOfParts(self.kind, minor_axis, DeviceMatrix, SparsePattern, self.perform)
+
     def perform(self, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
         if data.shape != indices.shape:
             raise ShapeError(f"{self}: {data.shape} entries for {indices.shape} indices")
@@ -448,6 +444,9 @@ class TransposedPattern(DeviceMatrixOp):
         shapes = (None,), (None,), (pointers,)
         return [DeviceType(device, kind.index_dtype, shape) for shape in shapes]
 
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        return MatrixTransposed(False, self.perform)
+
     def perform(self, x: Any) -> tuple[Any, ...]:
         return tuple(x.pattern.transposed())
 
@@ -470,6 +469,9 @@ class TransposedEntries(DeviceMatrixOp):
 
     def output_types(self, x: Any) -> list[Type]:
         return [DeviceType(x.type.device, x.type.on_host.dtype, (None,))]
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        return MatrixTransposed(True, self.perform)
 
     def perform(self, x: Any) -> Any:
         return x.transposed_data()

@@ -35,6 +35,8 @@ RAN_IN = {
     "diagonal": "view",
     "part on device": "view",
     "length on device": "view",
+    "matrix on device": "view",
+    "share": "view",
     "region": "device",
     "to device": "device",
     "to host": "device",

@@ -22,7 +22,7 @@ from symcomp.gpu.libraries.cusparse import Transposing
 from symcomp.gpu.plan import all_calls
 from symcomp.gpu.region import DeviceGraph
 from symcomp.tests.gpu.libraries import stand_ins
-from symcomp.tests.gpu.running import DEVICE, array, loops
+from symcomp.tests.gpu.running import DEVICE, array, functions_called, loops
 
 pytestmark = pytest.mark.skipif(DEVICE != "emu", reason="stand-ins are for the emulator")
 on_emu = config.change_flags(device="emu")
@@ -90,6 +90,30 @@ def test_nothing_is_copied_or_transposed_again(cusparse: Any, emu: Emulator, for
                               strict=True):  # fmt: skip
             close(one, other)
     assert transposes(f) == 0
+
+
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_repeated_calls_run_no_python(cusparse: Any, emu: Emulator, format: str) -> None:
+    with on_emu, config.change_flags(kernels=True):
+        s = sparse.shared(matrix(6, 5, format), name="s")
+        v, d = symcomp.shared(array(6)), symcomp.shared(array(5, 3))
+        loss, gradients = losses(s, v, d)
+        f = symcomp.function([], [gpu.to_gpu(z, "emu") for z in (loss, *gradients)])
+        g = symcomp.function([], s.sum(), updates=[(s, s * np.float32(2))])
+    held = []
+    for call in (f, g):
+        for _ in range(4):
+            held.append(call())
+        assert "python(" not in str(call.plan()) and "matrix on device(" in str(call.plan())
+    f()  # brings the new entries into the order of the transpose
+    assert functions_called(lambda: f()) == []
+    value = matrix(6, 5, format)
+    for k, found in enumerate(held[4:]):
+        close(found, value.sum() * 2**k)
+    assert (s.get_value() != value * 2**4).nnz == 0
+    for found, scale in ((held[0], 1), (f(), 2**4)):
+        for one, other in zip(found, wanted(value * scale, array(6), array(5, 3)), strict=True):
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-4, atol=1e-4 * scale)
 
 
 def test_a_matrix_of_another_pattern(cusparse: Any, emu: Emulator) -> None:
