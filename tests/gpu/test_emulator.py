@@ -36,7 +36,7 @@ def kernel(body: str) -> CudaKernel:
     head = 'extern "C" __global__ void NAME(const int n, const addresses<2> data)'
     lines = [head, "{", "const int i = blockIdx.x * blockDim.x + threadIdx.x;", body, "}"]
     name, text = named(lines, THREADS)
-    barriers = "__syncthreads" in text
+    barriers = "__syncthreads" in text or "wait_for_first" in text
     return CudaKernel(name, text, ("n",), 2, 0, 0, False, THREADS, barriers)
 
 
@@ -96,6 +96,38 @@ def test_barriers_that_not_all_reach(emu: Emulator) -> None:
     with pytest.raises(DeviceError, match=r"the op on emu: .*__syncthreads"):
         emu.wait()
     emu.wait()  # work after the error was dropped
+
+
+HALF = """
+__shared__ float s[64];
+if (i < 32) {
+    s[i] = ((const float *)data[0])[i];
+    wait_for_first(32);
+    ((float *)data[1])[i] = s[31 - i];
+}
+__syncthreads();
+"""
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 7])
+def test_barriers_of_the_first_threads(emu: Emulator, order: int) -> None:
+    emu.order = order
+    x, z = floats(THREADS), floats(THREADS)
+    launch(emu, HALF, 0, x, z)
+    np.testing.assert_array_equal(z.get()[:32], np.arange(31, -1, -1))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("wait_for_first(32);", "not one of the first 32"),
+        ("if (i < 16) wait_for_first(32);", "deadlock"),
+    ],
+)
+def test_barriers_that_other_threads_reach(emu: Emulator, body: str, said: str) -> None:
+    launch(emu, body, 0, floats(THREADS), floats(THREADS))
+    with pytest.raises(DeviceError, match=said):
+        emu.wait()
 
 
 def test_writing_past_the_end(emu: Emulator) -> None:
