@@ -66,6 +66,11 @@ f(np.ones((40, 30), "float32"))
     assert not {"scipy.linalg", "scipy.special", "numpy.testing", "unittest"} & loaded
 
 
+def test_importing_loads_what_few_programs_need_on_first_use() -> None:
+    loaded = loaded_by("import symcomp.tensor as T")
+    assert not {"symcomp.ops.control.debugging", "symcomp.ops.reductions.statistics"} & loaded
+
+
 def test_blas_taken_alone_is_that_of_scipy() -> None:
     program = """
 from symcomp.lazy import import_alone

@@ -8,7 +8,6 @@ from symcomp.lazy import lazy_names
 from symcomp.ops import operators
 from symcomp.ops.constant_values import *
 from symcomp.ops.control.conditions import Assert, assert_op
-from symcomp.ops.control.debugging import *
 from symcomp.ops.convert import NoneConst, as_tensor_variable, constant
 from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.elementwise.product_remainder import *
@@ -35,7 +34,6 @@ from symcomp.ops.reductions.accumulated import *
 from symcomp.ops.reductions.cumulative import *
 from symcomp.ops.reductions.functions import *
 from symcomp.ops.reductions.reduce import *
-from symcomp.ops.reductions.statistics import *
 from symcomp.ops.shapes.alloc import *
 from symcomp.ops.shapes.axes import *
 from symcomp.ops.shapes.creation import *

@@ -9,7 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -472,9 +472,7 @@ def elemwise_function(
             args = signature.bind(*args, **kwargs).args
         return op(*args)
 
-    several = names[0].startswith("*")
-    kind = inspect.Parameter.VAR_POSITIONAL if several else inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(n.lstrip("*"), kind) for n in names])
+    signature = _signature(tuple(names))
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"{doc}\n\nParameters\n----------\n{', '.join(names)} : tensor_like\n    Any shapes that "
@@ -485,17 +483,32 @@ def elemwise_function(
     return function
 
 
+@cache
+def _signature(names: tuple[str, ...]) -> inspect.Signature:
+    several = names[0].startswith("*")
+    kind = inspect.Parameter.VAR_POSITIONAL if several else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([inspect.Parameter(n.lstrip("*"), kind) for n in names])
+
+
 def _example(row: ScalarOp, names: Sequence[str]) -> str:
     """Return a doctest that applies the function to vectors."""
-    kinds = {"d": "float64", "l": "int64"}
-    for prefix, dtype in kinds.items():
+    found = _dtypes_of_example(row.dtype, len(names))
+    if found is None:
+        return ""
+    prefix, result = found
+    arguments = ", ".join(f'T.{prefix}vector("{n.lstrip("*")}")' for n in names)
+    return (
+        "\nExamples\n--------\n>>> import symcomp.tensor as T\n"
+        f">>> T.{row.name}({arguments}).type\nTensorType({result}, (None,))\n"
+    )
+
+
+@cache
+def _dtypes_of_example(rule: Callable[..., str], arguments: int) -> tuple[str, str] | None:
+    """Return the prefix of arguments that the rule takes, and the dtype of their result."""
+    for prefix, dtype in (("d", "float64"), ("l", "int64")):
         try:
-            result = row.dtype(*[dtype] * len(names))
+            return prefix, rule(*[dtype] * arguments)
         except DTypeError:
             continue
-        arguments = ", ".join(f'T.{prefix}vector("{n.lstrip("*")}")' for n in names)
-        return (
-            "\nExamples\n--------\n>>> import symcomp.tensor as T\n"
-            f">>> T.{row.name}({arguments}).type\nTensorType({result}, (None,))\n"
-        )
-    return ""
+    return None
