@@ -9,6 +9,7 @@ import pytest
 
 import symcomp.tensor as T
 from symcomp.codegen.kernel import whole_kernel
+from symcomp.codegen.loops.axis_functions import plain
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
 from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels, nowhere
@@ -478,3 +479,37 @@ def test_layouts_of_lines_and_positions():
             got = run(0, turn(x), turn(index), turn(w))
             for a, b in zip(got, want, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def reductions_of(*functions):
+    """Return the names of the reductions in the formula of functions of one float32 matrix."""
+    steps = tuple(Step(f, (0,), "float32") for f in functions)
+    results = tuple(Result(i, folded_axes(f)) for i, f in enumerate(functions, 1))
+    formula = Formula(("float32",), (), steps, results)
+    written = plain(formula, [(False, False)]).formula
+    return [s.function.reduction.name for s in written.steps if isinstance(s.function, Reduce)]
+
+
+def test_what_functions_share_is_reduced_once():
+    largest = Reduce(REDUCTIONS["max"], (1,))
+    for functions in ((Softmax(1), largest), (largest, Softmax(1))):
+        assert reductions_of(*functions) == ["max", "sum"]
+    # The terms that are less than 1, and the number of the others.
+    assert sorted(reductions_of(LogSoftmax(1), Softmax(1))) == ["max", "sum", "sum"]
+    assert sorted(reductions_of(Softmax(0), largest)) == ["max", "max", "sum"]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_softmax_with_the_logarithm_and_the_largest(dtype):
+    rng = np.random.default_rng(5)
+    functions = (LogSoftmax(1), Softmax(1), Reduce(REDUCTIONS["max"], (1,)))
+    steps = tuple(Step(f, (0,), dtype) for f in functions)
+    results = tuple(Result(i, folded_axes(f)) for i, f in enumerate(functions, 1))
+    run = compiled([Formula((dtype,), (), steps, results)])
+    for shape in ((3, 4, 5), (60, 10, 1), (1, 7, 130), (2, 600, 3), (0, 3, 2), (1, 1, 1)):
+        for special in (False, True):
+            x = lines_of(shape, dtype, rng, special)
+            for function, got in zip(functions, run(0, x), strict=True):
+                scale = 1 if isinstance(function, LogSoftmax) else 0
+                agree(got.reshape(wide(function, x).shape), wide(function, x), scale, function)
+    assert run.attempt(0, np.ones((2, 0, 3), dtype))[0] != 0

@@ -144,7 +144,20 @@ class _Writer(FormulaWriter):
         self.put_at: dict[Value, tuple[int, Value]] = {}
         self.places: dict[tuple[int, int], Value] = {}
         self.counters: dict[int, Value] = {}
-        self.values = [*self.inputs, *(self.literal(literal) for literal in formula.literals)]
+        # Reductions by a maximum, by their arguments: written first, for functions that need them.
+        self.maxima: dict[int, list[Step]] = {}
+        for step in formula.steps:
+            if isinstance(step.function, Reduce) and step.function.reduction.name == "max":
+                self.maxima.setdefault(step.arguments[0], []).append(step)
+        self.values: list[Value] = []
+        for value in (*self.inputs, *(self.literal(literal) for literal in formula.literals)):
+            self._add(value)
+
+    def _add(self, value: Value) -> None:
+        """Add the value of the next number."""
+        for step in self.maxima.get(len(self.values), ()):
+            self.apply(step.function, step.dtype, value)
+        self.values.append(value)
 
     # -- steps
 
@@ -153,17 +166,17 @@ class _Writer(FormulaWriter):
         arguments = [self.values[a] for a in step.arguments]
         write = _FORMS.get(type(step.function))
         if write is None:
-            self.values.append(self.apply(step.function, step.dtype, *arguments))
+            self._add(self.apply(step.function, step.dtype, *arguments))
             return
         if isinstance(step.function, GatherLabels | ScatterLabels):
-            self.values.append(write(self, step.function, *arguments))
+            self._add(write(self, step.function, *arguments))
             return
         wider = _WIDER.get(type(step.function), {"float16": "float32"})
         work = wider.get(step.dtype, step.dtype)
         self.is_widened = work != step.dtype
         arguments = [self.cast(a, work) for a in arguments]
         z = write(self, step.function, *arguments)
-        self.values.append(self.cast(z, step.dtype))
+        self._add(self.cast(z, step.dtype))
 
     def softmax(self, function: Softmax, x: Value) -> Value:
         top, terms, total = exponentials(self, x, function.lines)

@@ -45,6 +45,9 @@ class FormulaWriter:
     is_widened : bool
         Whether the function being written computes in a wider dtype than its result has, and so has
         digits to spare.
+    totals : dict
+        Sums of exponentials over axes relative to the largest: of terms less than 1, and of terms
+        of 1.
     """
 
     def __init__(self, rank: int) -> None:
@@ -52,6 +55,7 @@ class FormulaWriter:
         self.is_widened = False
         self.literals: dict[Literal, Value] = {}
         self.known: dict[Any, Value] = {}
+        self.totals: dict[tuple[Value, tuple[int, ...]], tuple[Value, Value]] = {}
 
     def literal(self, literal: Literal) -> Value:
         if literal not in self.literals:
@@ -83,7 +87,9 @@ class FormulaWriter:
         return self.apply(Reduce(REDUCTIONS["sum"], axes), x.dtype, x)
 
     def max(self, x: Value, axes: tuple[int, ...]) -> Value:
-        return self.apply(Reduce(_LARGEST, axes), x.dtype, x)
+        """Return the largest elements, known ones if any: their reduction refuses empty slices."""
+        known = self.known.get((Reduce(REDUCTIONS["max"], axes), x.dtype, id(x)))
+        return known or self.apply(Reduce(_LARGEST, axes), x.dtype, x)
 
     def count(self, test: Value, axes: tuple[int, ...], dtype: str) -> Value:
         """Count the elements of slices that are true."""

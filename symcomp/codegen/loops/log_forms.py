@@ -40,16 +40,19 @@ def log_total(write: FormulaWriter, x: Value, axes: Axes) -> tuple[Value, Value]
     at_top = write("eq", x, finite)
     terms = write("exp_of_sum", x, write("neg", finite))
     rest = write.sum(write("switch", at_top, write.number(0, x), terms), axes)
-    ties = write("sub", write.count(at_top, axes, x.dtype), write.number(1, x))
+    at_tops = write.count(at_top, axes, x.dtype)
+    write.totals[x, axes] = rest, at_tops
+    ties = write("sub", at_tops, write.number(1, x))
     log = write("log1p", write("add", rest, ties))
     return finite, write("switch", write("isfinite", top), log, top)
 
 
 def exponentials(write: FormulaWriter, x: Value, axes: Axes) -> tuple[Value, Value, Value]:
-    """Return (the largest element, exp(x - top), their sum)."""
+    """Return (the largest element, exp(x - top), their sum), the sum of known parts if any."""
     top, finite = top_of(write, x, axes)
     terms = write("exp_of_sum", x, write("neg", finite))
-    return top, terms, write.sum(terms, axes)
+    known = write.totals.get((x, axes))
+    return top, terms, write("add", *known) if known else write.sum(terms, axes)
 
 
 def _counted(write: FormulaWriter, x: Value, w: Value, axes: Axes) -> tuple[Value, Value]:
