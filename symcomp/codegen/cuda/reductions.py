@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+import numpy as np
+
 from symcomp.codegen.cpu.bodies import BodyPlan
 from symcomp.codegen.cuda.elementwise import total, unravel
 from symcomp.codegen.cuda.folds import THREAD, ThreadFold
@@ -45,7 +47,8 @@ from symcomp.ops.formulas.formula import Formula
 ALONE = 128
 # How many elements a thread may hold: few numbers, as there is a kernel for each.
 HELD = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-# The threads, and at most the blocks, that a multiprocessor runs at once where they hold elements.
+# The threads, and at most the blocks, that a multiprocessor runs at once where they hold elements;
+# half as many threads where these are float64, which take two registers each.
 TOGETHER, MOST_TOGETHER = 1024, 16
 O, J, K = Var("o"), Var("j"), Var("k")
 
@@ -324,11 +327,19 @@ class _Writer:
         arrays = len(self.nest.dtypes) - self.literals if self.split else self.arrays
         threads = self.shape.threads * together if self.team else ALONE
         function = KernelFunction("results", signature, (loop,))
-        blocks = min(MOST_TOGETHER, TOGETHER // threads) if self.shape.held else 1
+        blocks = 1
+        if self.shape.held:
+            blocks = max(1, min(MOST_TOGETHER, self._most_threads() // threads))
         return print_function(
             function, arrays, self.literals, threads, shape.wide, blocks,
             shape.threads if self.in_lanes else WARP, together if shape.across else 1,
         )  # fmt: skip
+
+    def _most_threads(self) -> int:
+        """Return how many threads a multiprocessor has to have registers for."""
+        dtypes = self.nest.formula.dtypes
+        sizes = [np.dtype(dtypes[v]).itemsize for one in self.passes for v in one.held]
+        return TOGETHER // 2 if max(sizes, default=0) > 4 else TOGETHER
 
     def _by_all(self, body: Sequence[Statement]) -> Loop:
         return Loop(Kind.BLOCK, "t", 0, self.shape.threads, tuple(body))
