@@ -154,13 +154,16 @@ cdef class Caller:
     cdef bint _is_timed             # whether the instructions of the call that begins are timed
     cdef int64_t _timing            # nanoseconds that timing took in the last such call
     cdef list _cells
+    cdef list _implicit_cells       # the cells of inputs that are no arguments
     cdef list _claimed_cells
     cdef bint _single, _listed
     cdef bint _is_bare              # whether all that a call gives is one output
+    cdef bint _is_new               # whether nothing has been called yet
     cdef int _n_explicit, _n_outputs, _n_updated, _n_cells, _n_inputs
     cdef Accepted *_kinds
     cdef list _sparse_values        # referenced by the kinds
     cdef int *_explicit_inputs
+    cdef int *_implicit_inputs
     cdef int *_updated_inputs
     cdef int *_overwritten_inputs
     cdef int _n_overwritten
@@ -173,13 +176,16 @@ cdef class Caller:
         self._vectorcall = call_by_vector
         use_vectors(Py_TYPE(self))
         explicit = [i for i, spec in enumerate(inputs) if not spec.implicit]
+        implicit = [i for i, spec in enumerate(inputs) if spec.implicit]
         self._machine, self.trust_input, self.profile = machine, trust_input, profile
+        self._is_new = True
         self._native = machine if type(machine) is NativeMachine else None
         if self._native is not None:
             self._native.code.n_returned = n_outputs
         self._calls = calls
         self._blas_limit = blas_limit
         self._cells = [spec.container for spec in inputs]
+        self._implicit_cells = [self._cells[i] for i in implicit]
         self._claimed_cells = [self._cells[i] for i in machine.program.claimed]
         overwritten = [i for i, spec in enumerate(inputs) if spec.mutable]
         self._overwritten_inputs, self._n_overwritten = numbers(overwritten), len(overwritten)
@@ -190,6 +196,7 @@ cdef class Caller:
         self._is_bare = self._single and n_outputs == 1 and self._n_updated == 0
         self._n_inputs = self._n_cells + (len(self._claimed_cells) > 0)
         self._explicit_inputs = numbers(explicit)
+        self._implicit_inputs = numbers(implicit)
         self._updated_inputs = numbers(updated)
         self._native_values = [getattr(spec.type, "native_values", None) for spec in inputs]
         self._kinds = <Accepted *>PyMem_Malloc(max(len(inputs), 1) * sizeof(Accepted))
@@ -209,6 +216,7 @@ cdef class Caller:
 
     def __dealloc__(self):
         PyMem_Free(self._explicit_inputs)
+        PyMem_Free(self._implicit_inputs)
         PyMem_Free(self._updated_inputs)
         PyMem_Free(self._overwritten_inputs)
         PyMem_Free(self._kinds)
@@ -278,6 +286,9 @@ cdef class Caller:
             n != STORED and n != self._n_explicit
         ):
             return self._call_with(self._collect(args, n, kwargs), bare)
+        if self._is_new:
+            self._is_new = False
+            ask_for_program(&self._native.tree)
         for k in range(n):
             if not (self.trust_input or fits(&self._kinds[self._explicit_inputs[k]], <object>args[k])):
                 held = [<object>args[i] for i in range(n)] if held is None else held
@@ -297,10 +308,14 @@ cdef class Caller:
         """Read the values of all inputs; tell whether the program can run on them as they are."""
         cdef Py_ssize_t k
         cdef int i
-        if any_taken(self._cells):
+        if any_taken(self._cells if n == STORED else self._implicit_cells):
             return False
-        for i in range(self._n_cells):
-            given[i] = <PyObject *>(<Cell>self._cells[i])._value
+        if n == STORED:
+            for i in range(self._n_cells):
+                given[i] = <PyObject *>(<Cell>self._cells[i])._value
+        else:
+            for i in range(self._n_cells - self._n_explicit):
+                given[self._implicit_inputs[i]] = <PyObject *>(<Cell>self._implicit_cells[i])._value
         for i in range(self._n_cells, self._n_inputs):
             given[i] = <PyObject *>None
         for k in range(n):

@@ -189,6 +189,7 @@ cdef extern from "plan/trees.h":
         Pool reserved
 
     int (*keep_values)(const Planner *) except -1
+    void ask_for_program(const Tree *) noexcept
     int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
     void reserve_for_plan(Tree *)
     void pool_free(Pool *)

@@ -141,7 +141,7 @@ cdef class NativeMachine:
         self._memory = []
         constants = list(program.constants.values())
         kinds = slots_with_arrays(program, lowered, keep)
-        self._memory += [constants, kinds]
+        self._memory.append(constants)
         self.code.owner, self.code.is_nested = <PyObject *>self, nested
         self.code.threads = min(threads, MOST_THREADS)
         self.code.straight_after = straight_after
@@ -157,7 +157,8 @@ cdef class NativeMachine:
         self.code.constants = <PyObject **>self._new(len(constants) * sizeof(PyObject *))
         for i in range(len(constants)):
             self.code.constants[i] = <PyObject *>constants[i]
-        self.code.makes_array = <char *><bytes>kinds
+        self.code.makes_array = <char *>self._new(len(kinds))
+        memcpy(self.code.makes_array, <const char *><bytes>kinds, len(kinds))
         self.code.instructions = <Instruction *>self._new(
             self.code.n_instructions * sizeof(Instruction)
         )
