@@ -43,6 +43,8 @@ MOST_PARAMETERS = 256
 MOST_STEPS = 16384
 # The most blocks whose work one block does, each of which takes it a fraction of a launch's time.
 MOST_BLOCKS_IN_TURN = 4
+# Stands for the words of the first error among the storages that calls use.
+WORDS_OF_FAULT = -1
 # Shared memory that each kernel may have.
 MOST_SHARED = 48 * 1024
 
@@ -255,7 +257,8 @@ class Merging:
         """
         found, touched = [], set[int]()
         for i, call in enumerate(calls):
-            places = self._places(call)
+            # The first call that has an error tells it.
+            places = self._places(call) | ({WORDS_OF_FAULT} if call.can_fail else set())
             assert call.launch is not None
             # Threads that are none of a function's, and shared memory, are free at its end only.
             waits = i > 0 and (

@@ -119,6 +119,20 @@ def test_errors_tell_the_op(emu: Emulator) -> None:
             f(array(5), *given)[0].get()
 
 
+def test_the_error_of_the_first_part_is_told(emu: Emulator) -> None:
+    """The first thread comes to the error of the second part before others to that of the first."""
+    x, i, j = T.fvector("x"), T.lvector("i"), T.lvector("j")
+    outputs = [x[i], x[::-1][j], x[1:][j], x[2:][j]]
+    f, g = check_both([x, i, j], outputs, array(5), np.zeros(200, int), np.arange(3))
+    (call,) = kernels_of(f)
+    driver = gpu.driver_of(DEVICE)
+    for order in ORDERS if isinstance(driver, Emulator) else (0, 0):
+        driver.order = order
+        for one in (f, g):
+            with pytest.raises(IndexOutOfRangeError, match="index 9 is"):
+                one(array(5), np.repeat([0, 9], [200, 1]), np.array([7, 0, 1]))[0].get()
+
+
 def test_values_between_parts_lie_in_shared_memory(emu: Emulator) -> None:
     w, x = T.fmatrix("w"), T.fvector("x")
     f, g = check_both([w], [chain(w, w)], array(3, 3))
