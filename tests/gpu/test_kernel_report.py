@@ -39,7 +39,10 @@ def test_bounds_are_told_where_they_are_needed(threads: int, blocks: int, bounds
     [
         ("float x = 1;", 0, 0, ""), ("float x = 1;", 0, 8, "spills 8 bytes"),
         ("float x = 1;", 8, 0, "has a stack of 8 bytes"), ("double x = 1;", 8, 0, ""),
-        ("double x = 1;", 8, 8, "spills 8 bytes"),
+        ("double x = 1;", 8, 8, "spills 8 bytes"), ("int64_t x = i % n;", 8, 0, ""),
+        ("int x = step % 2; int64_t y = 1;", 8, 0, "has a stack of 8 bytes"),
+        ("INLINE void a() { int x = i % n; }\nINLINE void b() { int64_t x = 1; }", 8, 0,
+         "has a stack of 8 bytes"),
         ("__launch_bounds__(1024) double x = 1;", 8, 24, ""),
         ("__launch_bounds__(1024) double x = 1;", 40, 40, "spills 40 bytes"),
     ],
