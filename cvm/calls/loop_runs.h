@@ -31,7 +31,8 @@ typedef struct {
 
 /* Rows that grow with the steps of a loop that may end early, of a state or a stack. */
 typedef struct {
-    int storage, type, ndim;
+    Storage *storage;
+    int type, ndim;
     int64_t depth, row_bytes;
     Place start;            /* the first rows, and room for one more */
     int64_t *shape;         /* of the array that is made, but for its rows */
@@ -195,31 +196,46 @@ static int grow_rows(const LoopCall *c, Frame *frame, char **rows, int64_t capac
         char *larger = (char *)realloc(rows[i], size ? size : 1);
         if (larger == NULL)
             return 0;
-        rows[i] = frame->address[g->storage] = larger;
+        if (!is_new)
+            PyTraceMalloc_Untrack(ARENA_DOMAIN, (uintptr_t)rows[i]);
+        PyTraceMalloc_Track(ARENA_DOMAIN, (uintptr_t)larger, size);
+        rows[i] = frame->address[g->storage->index] = larger;
         if (is_new)
             memcpy(larger, data_at(frame, &g->start), (size_t)((g->depth + 1) * g->row_bytes));
     }
     return 1;
 }
 
-/* The rows of the steps that were done, as arrays; with the GIL. */
-static int make_rows(const LoopCall *c, Frame *frame, char **rows, int64_t done)
+static void drop_rows(const LoopCall *c, char **rows)
+{
+    int i;
+    for (i = 0; i < c->spec->n_states + c->spec->n_stacks; i++)
+        if (rows[i] != NULL) {
+            PyTraceMalloc_Untrack(ARENA_DOMAIN, (uintptr_t)rows[i]);
+            free(rows[i]);
+        }
+}
+
+/* The rows of the steps that were done, of ``capacity`` that there is room for, as arrays; with the GIL. */
+static int make_rows(const LoopCall *c, Frame *frame, char **rows, int64_t done, int64_t capacity)
 {
     const int n = c->spec->n_states + c->spec->n_stacks;
     int i;
     for (i = 0; i < n; i++) {
         const Growing *g = &c->growing[i];
-        PyObject *array, *old = frame->object[g->storage];
+        const size_t bytes = (size_t)((g->depth + done) * g->row_bytes);
+        PyObject *array, *old = frame->object[g->storage->index];
         npy_intp shape[MOST_AXES];
         memcpy(shape, g->shape, (size_t)g->ndim * sizeof(int64_t));
         shape[0] = g->depth + done;
         array = PyArray_EMPTY(g->ndim, shape, g->type, 0);
         if (array == NULL)
             return RAISED;
-        memcpy(PyArray_BYTES((PyArrayObject *)array), rows[i],
-               (size_t)((g->depth + done) * g->row_bytes));
-        frame->object[g->storage] = array;
-        frame->address[g->storage] = PyArray_BYTES((PyArrayObject *)array);
+        memcpy(PyArray_BYTES((PyArrayObject *)array), rows[i], bytes);
+        frame->object[g->storage->index] = array;
+        frame->address[g->storage->index] = PyArray_BYTES((PyArrayObject *)array);
+        __atomic_store_n(&g->storage->bytes, (int64_t)bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&g->storage->grown, (g->depth + capacity) * g->row_bytes, __ATOMIC_RELAXED);
         Py_XDECREF(old);
     }
     return DONE;
@@ -233,7 +249,7 @@ static int run_growing_loop(const void *params, Frame *frame)
     const int n = c->spec->n_states + c->spec->n_stacks;
     char **rows = (char **)alloca(((size_t)n + 1) * sizeof(char *));
     int64_t t = runner->first_step, capacity = c->n < FIRST_ROWS ? c->n : FIRST_ROWS;
-    int i, more = !runner->has_ended, status = DONE;
+    int more = !runner->has_ended, status = DONE;
     runner->first_step = runner->has_ended = 0;
     memset(rows, 0, ((size_t)n + 1) * sizeof(char *));
     for (;;) {
@@ -251,10 +267,9 @@ static int run_growing_loop(const void *params, Frame *frame)
         copy_carried(c, frame, t);
         *(int64_t *)data_at(frame, &c->done) = t;
         take_gil(runner);
-        status = make_rows(c, frame, rows, t);
+        status = make_rows(c, frame, rows, t, capacity);
     }
-    for (i = 0; i < n; i++)
-        free(rows[i]);
+    drop_rows(c, rows);
     return status;
 }
 

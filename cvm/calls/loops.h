@@ -206,7 +206,7 @@ static Operand *grow(Planner *p, Growing *g, const Operand *start, int64_t depth
         return NULL;
     rows = new_operand(p, s, 0, start->type, start->itemsize, start->ndim, start->shape,
                        start->strides);
-    g->storage = s->index;
+    g->storage = s;
     g->type = start->type;
     g->ndim = start->ndim;
     g->depth = depth;
@@ -280,8 +280,6 @@ static int give_grown(Planner *p, const LoopPlan *l)
         if (z == NULL)
             return no_memory();
         z->flags |= WHOLE;
-        if (rows->storage->index >= p->first_storage)
-            rows->storage->bytes = z->size * z->itemsize;
         if (give_output(p, output, z) != DONE)
             return RAISED;
     }

@@ -8,6 +8,15 @@
 /* Smaller values lie in the arena: it takes about as long to find a place as it saves. */
 enum { LEAST_LODGER = 4096 };
 
+/* The array that a loop which may end early makes of its rows, while a call runs; and these while the loop does. */
+static int64_t bytes_of_rows(const Storage *x, int call)
+{
+    const int64_t grown = __atomic_load_n(&x->grown, __ATOMIC_RELAXED);
+    if (grown == 0 || call < x->first)
+        return 0;
+    return __atomic_load_n(&x->bytes, __ATOMIC_RELAXED) + (call == x->first ? grown : 0);
+}
+
 /* The arrays of a segment while a call runs, or at its end. */
 static int64_t bytes_of_arrays(const Segment *s, int call)
 {
@@ -15,6 +24,8 @@ static int64_t bytes_of_arrays(const Segment *s, int call)
     int i;
     for (i = s->first_own_storage; i < s->n_storages; i++) {
         const Storage *x = s->storages[i];
+        if (x->kind == LATE)
+            bytes += bytes_of_rows(x, call);
         if ((x->kind == RESULT && !s->code->is_nested) || x->kind == ARRAY)
             if (!is_made_late(s->code, x->kind, x->bytes) ||
                 ((x->is_host || x->first <= call) && call < x->last))

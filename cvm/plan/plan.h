@@ -63,6 +63,7 @@ typedef struct Storage {
     char *address;          /* CONSTANT */
     PyObject *object;       /* CONSTANT: the array or object that it is of, held by the program */
     struct Storage *base;   /* LATE: within which storage; NULL: an array of its own */
+    int64_t grown;          /* LATE: bytes of the rows that it was made of, in the latest run; 0: of none */
     const Operand *whole;   /* RESULT, ARRAY: the array that is made */
     const Group *group;     /* GROUP */
 } Storage;

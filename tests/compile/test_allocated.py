@@ -139,3 +139,35 @@ def test_steps_that_take_turns():
         f(rows, np.eye(200))
     told, took = allocated(f, rows, np.eye(200))
     assert agree(told, took)
+
+
+@pytest.mark.parametrize("use", [lambda s: s, lambda s: T.dot(s.T, s).sum()])
+def test_rows_that_grow(use):
+    """A loop that may end early makes room for rows as it needs them, and arrays at its end."""
+    x, end = T.dvector("x"), T.lscalar("end")
+    states, _ = symcomp.scan(
+        lambda h: (h + 1, symcomp.until(h[0] >= end)), outputs_info=[x], n_steps=10_000
+    )
+    f = symcomp.function([x, end], use(states))
+    value = np.zeros(200)
+    for steps, rows in ((700, 1024), (20, 64)):
+        for _ in range(3):
+            f(value, steps)
+        told, took = allocated(f, value, steps)
+        assert agree(told, took) and took > 8 * 200 * (rows + steps)
+
+
+def test_rows_that_grow_in_steps_of_another_loop():
+    def step(row):
+        states, _ = symcomp.scan(
+            lambda h: (h + 1, symcomp.until(h[0] >= 150)), outputs_info=[row], n_steps=1000
+        )
+        return states.sum(0)
+
+    x = T.dmatrix("x")
+    sums, _ = symcomp.scan(step, x)
+    f = symcomp.function([x], sums)
+    for _ in range(3):
+        f(np.zeros((5, 200)))
+    told, took = allocated(f, np.zeros((5, 200)))
+    assert agree(told, took) and took > 8 * 200 * (256 + 150)
