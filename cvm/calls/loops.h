@@ -210,7 +210,7 @@ static Operand *grow(Planner *p, Growing *g, const Operand *start, int64_t depth
     g->type = start->type;
     g->ndim = start->ndim;
     g->depth = depth;
-    g->row_bytes = start->strides[0];
+    g->row_bytes = start->size ? start->strides[0] : 0;  /* strides of rows without elements are not 0 */
     g->start = placed(start);
     g->shape = (int64_t *)pool_copy(&p->pool, start->shape, (size_t)start->ndim * 8);
     return g->shape == NULL ? NULL : rows;

@@ -213,6 +213,18 @@ def test_until(loops, limit):
     assert all(loop.repeated >= len(states) - 15 for loop in loops)
 
 
+def test_until_with_rows_without_elements(loops):
+    def build(start, bound):
+        def step(h, n):
+            return [T.tanh(h), n + 1, h * 2], symcomp.scan_module.until(n >= bound)
+
+        return symcomp.scan(step, None, [start, T.zeros(()), None], n_steps=30_000)[0]
+
+    states, counts, twice = both(build, np.zeros(0), np.asarray(20_000.0))
+    assert states.shape == twice.shape == (20_001, 0)
+    assert (counts == np.arange(1, 20_002)).all()
+
+
 def test_wrong_lengths():
     """The error of the step, and which one it was."""
     x, h = T.dmatrix("x"), T.dvector("h")
