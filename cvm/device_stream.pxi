@@ -137,13 +137,14 @@ cdef class DeviceStream:
     # far. One thread fills them at a time.
     cdef object _arrivals, _filling
     cdef int64_t _arriving, _filled
+    cdef list _sources      # the streams of devices that arrays were copied from since this one was waited for
 
     def __init__(self, driver, DeviceLibrary library, DeviceCounters counters, DevicePool pool, bint is_recorded=False):
         self.driver, self.device = driver, driver.name
         self.library, self.counters, self.pool = library, counters, pool
         self.pinned = PinnedMemory(library, counters)
         self._is_recorded, self.log = is_recorded, collections.deque() if is_recorded else None
-        self._arrivals, self.timed = collections.deque(), collections.deque()
+        self._arrivals, self.timed, self._sources = collections.deque(), collections.deque(), []
         self.begin_anew()
 
     def __dealloc__(self):
@@ -313,6 +314,7 @@ cdef class DeviceStream:
             FROM_PEER, target.address, source.address + <uint64_t>start, nbytes, [target, source],
             peer.library.functions.context,
         )
+        self._sources = [*self._sources, *[x for x in (peer, *peer._sources) if x not in self._sources]]
         peer._come_after(self)
         self.counters.from_peers += nbytes
         return 0
@@ -439,9 +441,11 @@ cdef class DeviceStream:
 
     cdef int join(self) except -1:
         """Wait until all work is done, fill the arrays that it is copied to, and raise the error of the first that
-        failed.
+        failed, here or on a device that arrays were copied from.
         """
         cdef int64_t arriving = self._arriving, sent = self.pinned.sent
+        cdef list sources = self._sources
+        cdef DeviceStream source
         cdef int code
         problem = None
         if self.address == 0:
@@ -465,8 +469,11 @@ cdef class DeviceStream:
             self.driver.collect_times(times)
         if problem is not None:
             raise problem
-        if self.fault and (<int64_t *>self.fault)[0]:
-            raise self.driver.fault()
+        if sources and self._sources is sources:
+            self._sources = []
+        for source in [*sources, self]:
+            if source.fault and (<int64_t *>source.fault)[0]:
+                raise source.driver.fault()
         return 0
 
     cdef int _enqueue(

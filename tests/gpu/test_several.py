@@ -138,11 +138,24 @@ def test_work_of_another_device_that_fails_before_a_copy(pair: Pair) -> None:
     f = symcomp.function([x, i], gpu.to_gpu(gpu.to_gpu(x, "emu")[i], "emu").transfer("emu1"))
     good = f(numbers(3), np.array([2]))
     bad = f(numbers(3), np.array([5]))
-    np.testing.assert_array_equal(good.get(), numbers(3)[2:])
     with pytest.raises(IndexError, match="index 5 is out of range"):
         pair[0].wait()
+    np.testing.assert_array_equal(good.get(), numbers(3)[2:])
     assert bad.shape == (1,)
     np.testing.assert_array_equal(f(numbers(3), np.array([0])).get(), numbers(3)[:1])
+
+
+def test_waiting_for_a_copy_tells_an_error_of_the_work_before_it(pair: Pair) -> None:
+    x, i = T.fvector("x"), T.lvector("i")
+    there = gpu.to_gpu(gpu.to_gpu(gpu.to_gpu(x, "emu")[i], "emu").transfer("emu1") * 2, "emu1")
+    outputs = there, there.transfer("emu")
+    for f in [symcomp.function([x, i], gpu.to_cpu(z)) for z in outputs]:
+        for _ in range(2):
+            with pytest.raises(IndexError, match="index 5 is out of range"):
+                f(numbers(3), np.array([5]))
+            for driver in pair:
+                driver.wait()
+            np.testing.assert_array_equal(f(numbers(3), np.array([2])), numbers(3)[2:] * 2)
 
 
 def test_copies_to_and_fro_in_threads(pair: Pair) -> None:
