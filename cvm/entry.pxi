@@ -155,6 +155,7 @@ cdef class Caller:
     cdef int64_t _timing            # nanoseconds that timing took in the last such call
     cdef list _cells
     cdef list _implicit_cells       # the cells of inputs that are no arguments
+    cdef list _awaited_cells        # implicit cells, and the cells of arguments that are updated
     cdef list _claimed_cells
     cdef bint _single, _listed
     cdef bint _is_bare              # whether all that a call gives is one output
@@ -186,6 +187,7 @@ cdef class Caller:
         self._blas_limit = blas_limit
         self._cells = [spec.container for spec in inputs]
         self._implicit_cells = [self._cells[i] for i in implicit]
+        self._awaited_cells = [self._cells[i] for i in sorted({*implicit, *updated})]
         self._claimed_cells = [self._cells[i] for i in machine.program.claimed]
         overwritten = [i for i, spec in enumerate(inputs) if spec.mutable]
         self._overwritten_inputs, self._n_overwritten = numbers(overwritten), len(overwritten)
@@ -308,7 +310,7 @@ cdef class Caller:
         """Read the values of all inputs; tell whether the program can run on them as they are."""
         cdef Py_ssize_t k
         cdef int i
-        if any_taken(self._cells if n == STORED else self._implicit_cells):
+        if any_taken(self._cells if n == STORED else self._awaited_cells):
             return False
         if n == STORED:
             for i in range(self._n_cells):

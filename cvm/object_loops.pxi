@@ -161,8 +161,10 @@ cdef class ObjectLoop:
         ]
         stacks = [(<ObjectRows>kind).begun(capacity, None) for kind in self._stacks]
         if self._machine is None:
-            self._machine = self._body.native
-            self._written_over = list(self._machine.program.written_over.values())
+            machine = self._body.native
+            self._written_over = list(machine.program.written_over.values())
+            # Last: other threads may call when it is set.
+            self._machine = machine
         try:
             self._run(most, &done, states, now, list(values[carried:captured]), list(values[captured:]), stacks)
         except Exception as problem:

@@ -193,11 +193,12 @@ static int grow_rows(const LoopCall *c, Frame *frame, char **rows, int64_t capac
         const Growing *g = &c->growing[i];
         const size_t size = (size_t)((g->depth + capacity) * g->row_bytes);
         const int is_new = rows[i] == NULL;
-        char *larger = (char *)realloc(rows[i], size ? size : 1);
-        if (larger == NULL)
-            return 0;
+        char *larger;
         if (!is_new)
             PyTraceMalloc_Untrack(ARENA_DOMAIN, (uintptr_t)rows[i]);
+        larger = (char *)realloc(rows[i], size ? size : 1);
+        if (larger == NULL)
+            return 0;
         PyTraceMalloc_Track(ARENA_DOMAIN, (uintptr_t)larger, size);
         rows[i] = frame->address[g->storage->index] = larger;
         if (is_new)
