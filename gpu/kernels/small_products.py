@@ -19,8 +19,8 @@ from symcomp.gpu.planner import Operand, Planner, needs_wide
 THREADS = 256
 # Lanes that share the products of a result have as many each, or more.
 OF_LANE = 8
-# The most products that a thread adds up, of all results: a multiprocessor adds up about 8 in a
-# cycle, as it reads two factors for each, so those of 256 threads take as long as a launch.
+# The most products that a thread adds up, of all results. An estimate, which was not measured: if a
+# multiprocessor added up 8 in a cycle, those of 256 threads would take as long as a launch.
 MOST_OF_THREAD = 64
 
 
