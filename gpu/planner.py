@@ -383,8 +383,7 @@ class Planner:
         Merging(self.storages, self.kernels, _storages_of(outputs)).merge(self.calls)
 
     def finish(self, outputs: Sequence[Any]) -> Plan:
-        """Return the plan: values that are no outputs get places in the arena."""
-        self.calls[:0] = self._first
+        """Return the plan of merged calls: values that are no outputs get places in the arena."""
         launches = {  # several loops may have the same step
             id(call.launch): call.launch
             for call in all_calls(self.calls)

@@ -1,5 +1,5 @@
-/* The bytes that runs of kept segments allocate: arenas, arrays, rows that grow and copies of results. The memory of
-   Python's calls is not counted. */
+/* The bytes that runs of kept segments allocate: arenas, arrays, rows that grow and copies of results. Other memory that a
+   call allocates and frees itself is not counted, nor that of Python's calls. */
 #ifndef SYMCOMP_ALLOCATED_H
 #define SYMCOMP_ALLOCATED_H
 
