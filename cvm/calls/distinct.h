@@ -37,8 +37,7 @@ static int run_find_runs(const void *params, Frame *frame)
             if (c->n > 1 && c->argsort((char *)x, (npy_intp *)order, c->n, NULL) < 0)
                 return no_memory_to_sort(frame);
         }
-        for (i = 0; i < c->n; i++)
-            memcpy(sorted + i * s->itemsize, x + order[i] * s->itemsize, (size_t)s->itemsize);
+        take_line(s->itemsize, c->n, x, order, sorted);
     } else if (c->n > 1 && c->sort(sorted, c->n, NULL) < 0) {
         return no_memory_to_sort(frame);
     }
@@ -60,20 +59,17 @@ static int run_distinct(const void *params, Frame *frame)
         c->order == NULL
             ? NULL
             : (const int64_t *)(frame->address[c->order->storage->index] + c->order->offset);
-    char *values = data_at(frame, &c->values);
-    int64_t k, i;
-    for (k = 0; k < c->n_distinct; k++)
-        memcpy(values + k * s->itemsize, sorted + starts[k] * s->itemsize, (size_t)s->itemsize);
+    int64_t *inverse, *counts, k, i;
+    take_line(s->itemsize, c->n_distinct, sorted, starts, data_at(frame, &c->values));
     if (c->has_index)
-        for (k = 0; k < c->n_distinct; k++)
-            ((int64_t *)data_at(frame, &c->index))[k] = order[starts[k]];
+        take_line(8, c->n_distinct, (const char *)order, starts, data_at(frame, &c->index));
     if (c->has_inverse)
-        for (k = 0; k < c->n_distinct; k++)
+        for (k = 0, inverse = (int64_t *)data_at(frame, &c->inverse); k < c->n_distinct; k++)
             for (i = starts[k]; i < starts[k + 1]; i++)
-                ((int64_t *)data_at(frame, &c->inverse))[order[i]] = k;
+                inverse[order[i]] = k;
     if (c->has_counts)
-        for (k = 0; k < c->n_distinct; k++)
-            ((int64_t *)data_at(frame, &c->counts))[k] = starts[k + 1] - starts[k];
+        for (k = 0, counts = (int64_t *)data_at(frame, &c->counts); k < c->n_distinct; k++)
+            counts[k] = starts[k + 1] - starts[k];
     return DONE;
 }
 

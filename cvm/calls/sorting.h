@@ -34,17 +34,33 @@ struct orderer {
         for (i = 0; i < n; i++)                                                                    \
             memcpy(to + i * to_step, from + i * from_step, SIZE);                                  \
         break
+#define TAKE_LINE(SIZE)                                                                            \
+    case SIZE:                                                                                     \
+        for (i = 0; i < n; i++)                                                                    \
+            memcpy(to + i * SIZE, from + places[i] * SIZE, SIZE);                                  \
+        break
+#define OF_EACH_SIZE(LINE)                                                                         \
+    LINE(1);                                                                                       \
+    LINE(2);                                                                                       \
+    LINE(4);                                                                                       \
+    LINE(8);                                                                                       \
+    LINE(16)
 
 static void copy_line(int itemsize, int64_t n, const char *from, int64_t from_step, char *to,
                       int64_t to_step)
 {
     int64_t i;
     switch (itemsize) {
-        COPY_LINE(1);
-        COPY_LINE(2);
-        COPY_LINE(4);
-        COPY_LINE(8);
-        COPY_LINE(16);
+        OF_EACH_SIZE(COPY_LINE);
+    }
+}
+
+/* The elements at places of an array, side by side. */
+static void take_line(int itemsize, int64_t n, const char *from, const int64_t *places, char *to)
+{
+    int64_t i;
+    switch (itemsize) {
+        OF_EACH_SIZE(TAKE_LINE);
     }
 }
 
