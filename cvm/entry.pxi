@@ -10,6 +10,16 @@ cdef enum:
     STORED = -1
 
 
+cdef extern from "denormals.h":
+    ctypedef uint64_t FloatControl
+    enum:
+        CAN_FLUSH_DENORMALS
+
+    FloatControl flush_denormals()
+    void set_float_control(FloatControl)
+
+can_flush_denormals = bool(CAN_FLUSH_DENORMALS)
+
 cdef extern from "Python.h":
     ctypedef object (*vectorcallfunc)(object, PyObject *const *, size_t, PyObject *)
     ctypedef object (*ternaryfunc)(object, object, object)
@@ -142,6 +152,8 @@ cdef class Caller:
         Counts and times the calls.
     blas_limit : BlasLimit, optional
         In force during calls.
+    flushes : bool
+        Take numbers below the least normal one for 0 during calls.
     """
 
     cdef vectorcallfunc _vectorcall
@@ -151,6 +163,7 @@ cdef class Caller:
     cdef NativeMachine _native      # the same, if it is one; else None
     cdef Calls _calls
     cdef BlasLimit _blas_limit
+    cdef bint _flushes
     cdef bint _is_timed             # whether the instructions of the call that begins are timed
     cdef int64_t _timing            # nanoseconds that timing took in the last such call
     cdef list _cells
@@ -171,7 +184,7 @@ cdef class Caller:
 
     def __init__(
         self, machine, inputs, updated, int n_outputs, structure, bint trust_input, profile,
-        Calls calls=None, BlasLimit blas_limit=None
+        Calls calls=None, BlasLimit blas_limit=None, bint flushes=False
     ):
         cdef int i
         self._vectorcall = call_by_vector
@@ -185,6 +198,7 @@ cdef class Caller:
             self._native.code.n_returned = n_outputs
         self._calls = calls
         self._blas_limit = blas_limit
+        self._flushes = flushes
         self._cells = [spec.container for spec in inputs]
         self._implicit_cells = [self._cells[i] for i in implicit]
         self._awaited_cells = [self._cells[i] for i in sorted({*implicit, *updated})]
@@ -360,6 +374,7 @@ cdef class Caller:
         cdef PyObject *few_results[FEW_RESULTS]
         cdef PyObject **results = few_results
         cdef Transaction transaction
+        cdef FloatControl before = 0
         cdef int i
         if self._n_inputs > FEW_INPUTS:
             given = <Given *>PyMem_Malloc(self._n_inputs * sizeof(Given))
@@ -370,6 +385,8 @@ cdef class Caller:
         runner.is_timed, self._is_timed = self._is_timed, False
         for i in range(self._n_inputs):
             read_given(&given[i], values[i], i < self._n_cells and self._kinds[i].is_written)
+        if self._flushes:
+            before = flush_denormals()
         try:
             if bare:
                 run_tree(&self._native.tree, given, runner, results)
@@ -384,6 +401,8 @@ cdef class Caller:
             self._timing = runner.timing
             return self._take_results(results)
         finally:
+            if self._flushes:
+                set_float_control(before)
             if given != few:
                 PyMem_Free(given)
             if results != few_results:
@@ -432,12 +451,19 @@ cdef class Caller:
         """Run the program by another machine; then, if all went well, set the updated values."""
         cdef Transaction transaction = None
         cdef PyObject **pointers = NULL
+        cdef FloatControl before = 0
         cdef Py_ssize_t i
         if self._claimed_cells:
             transaction = Transaction(self._claimed_cells)
             values[self._n_cells] = transaction
         try:
-            results = list(self._machine.run(values))
+            if self._flushes:
+                before = flush_denormals()
+            try:
+                results = list(self._machine.run(values))
+            finally:
+                if self._flushes:
+                    set_float_control(before)
             pointers = <PyObject **>PyMem_Malloc(max(len(results), 1) * sizeof(PyObject *))
             if pointers == NULL:
                 raise MemoryError()

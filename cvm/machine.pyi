@@ -261,6 +261,8 @@ class BlasLimit:
 
 def forget_limits_of_other_threads() -> None: ...
 
+can_flush_denormals: bool
+
 class Caller:
     trust_input: bool
     profile: Any
@@ -278,6 +280,7 @@ class Caller:
         profile: Any,
         calls: Calls | None = None,
         blas_limit: BlasLimit | None = None,
+        flushes: bool = False,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def _repeat(self, n_calls: int) -> list[Any]: ...

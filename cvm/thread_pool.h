@@ -3,8 +3,8 @@
    A job is a number of parts, done by the thread that shares it and by workers that have nothing else
    to do. Workers start when a job first asks for them, and live as long as the process; they sleep
    while there are no jobs. Parts never take the GIL. Any number of threads may share jobs at once; a
-   job within a part of another is done by the thread that has this part. A process that was forked
-   begins without workers. */
+   job within a part of another is done by the thread that has this part. Workers flush denormal
+   numbers if the thread that shares the job does. A process that was forked begins without workers. */
 
 #ifndef SYMCOMP_THREAD_POOL_H
 #define SYMCOMP_THREAD_POOL_H
@@ -12,6 +12,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+
+#include "denormals.h"
 
 enum {
     MOST_THREADS = 256,
@@ -30,6 +32,7 @@ typedef struct {
 typedef struct Job {
     Part part;
     void *work;
+    FloatControl control;
     int threads, joined, busy;  /* wanted; that have come; workers that are still at it */
     struct Job *following;
     PartsOfWorker own[MOST_THREADS];
@@ -104,6 +107,7 @@ static void *work_for_pool(void *unused)
         int worker;
         Job *job = next_job(&worker);
         pthread_mutex_unlock(&thread_pool.lock);
+        set_float_control(job->control);
         do_parts(job, worker);
         pthread_mutex_lock(&thread_pool.lock);
         /* The job may be freed once no thread is busy with it. */
@@ -171,7 +175,7 @@ static void close_job(Job *job)
 /* Open a job to at most `threads` threads. The calling thread is worker 0 and takes part itself. */
 static void begin_job(Job *job, Part part, void *work, int64_t parts, int threads)
 {
-    job->part = part, job->work = work, job->threads = threads, job->joined = 1, job->busy = 0;
+    job->part = part, job->work = work, job->control = float_control(), job->threads = threads, job->joined = 1, job->busy = 0;
     for (int i = 0; i < threads; i++) {
         job->own[i].next = parts * i / threads;
         job->own[i].end = parts * (i + 1) / threads;

@@ -243,6 +243,12 @@ OPTIONS = (
         most=1024,
     ),
     Option(
+        "flush_denormals",
+        False,
+        bool,
+        "Whether functions take numbers below the least normal one, 1.2e-38 for float32, for 0.",
+    ),
+    Option(
         "most_plans",
         48,
         int,
@@ -333,6 +339,7 @@ class Config:
     gpu_check: bool
     gpu_graphs: bool
     gpu_products: str
+    flush_denormals: bool
     most_plans: int
     random_generator: str
     on_unused_input: str

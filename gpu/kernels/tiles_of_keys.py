@@ -93,7 +93,7 @@ class TileOfKeys:
     def write(self, body: Sequence[str]) -> list[str]:
         """Return a loop over keys ``i`` in which neighbouring threads have neighbours."""
         return [
-            f"#pragma unroll {min(4, self.each)}",
+            f"#pragma unroll {min(2, self.each)}",
             f"for (int i = threadIdx.x; i < {self.size}; i += {THREADS}) {{",
             *(f"    {line}" for line in body),
             "}",

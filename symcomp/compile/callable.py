@@ -11,11 +11,12 @@ from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import drop_arenas, memory_report
 from symcomp.compile.shared import SharedVariable
+from symcomp.config import config
 from symcomp.core.output import written
 from symcomp.core.record import replace
 from symcomp.core.spans import recorded
 from symcomp.cvm.blas_threads import blas_limit, blas_threads_to_use
-from symcomp.cvm.machine import Caller, Calls
+from symcomp.cvm.machine import Caller, Calls, can_flush_denormals
 from symcomp.lazy import lazy_module
 from symcomp.profiling.devices import Watch
 from symcomp.profiling.profiled import Profiled
@@ -67,7 +68,7 @@ class Function(Caller):
             maker.profile.watch(self.profiled)
         super().__init__(
             machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,
-            maker.profile, calls, blas_limit(blas_threads_to_use()),
+            maker.profile, calls, blas_limit(blas_threads_to_use()), _flushes_denormals(),
         )  # fmt: skip
         self._explicit = [i for i, spec in enumerate(maker.inputs) if not spec.implicit]
         names = [maker.inputs[i].name for i in self._explicit]
@@ -493,6 +494,16 @@ class RawFunction:
         owner = self._owner
         owner._check_missing(set())
         return owner._repeat(n_calls)
+
+
+def _flushes_denormals() -> bool:
+    """Tell whether functions that are compiled now take denormal numbers for 0."""
+    if config.flush_denormals and not can_flush_denormals:
+        raise ValueError(
+            "config.flush_denormals is True, but only x86-64 and ARM processors of 64 bits can "
+            "flush denormal numbers; set it to False"
+        )
+    return config.flush_denormals
 
 
 class _Containers:

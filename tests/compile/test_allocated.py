@@ -21,7 +21,7 @@ NAMES = """
     softmax_cross_entropy statistics writes_to_parts
 """.split()
 # Calls of Python, and of C functions that ask for memory themselves.
-WITH_OWN_MEMORY = ["distinct_elements", "fourier", "random_draws"]
+WITH_OWN_MEMORY = ["fourier", "random_draws"]
 
 
 @pytest.fixture(autouse=True)
