@@ -8,7 +8,7 @@ WORKERS ?= 2
 EXAMPLES = train_digits hessian_free hamiltonian gaussian_process ode_parameters implicit_layer \
 	profile_network custom_op graph_network poisson
 SANITIZED_TESTS ?= codegen cvm sparse scan/test_native.py
-SANITIZED_GPU_TESTS ?= native_examples kernels indexing running sorting windows random functions loops sparse_products
+SANITIZED_GPU_TESTS ?= native_examples kernels indexing running sorting windows random functions loops sparse_products merging
 # The library of C++ is there before SciPy throws an exception, which the sanitizer follows; kernels
 # are linked with no library.
 SANITIZERS = $(foreach name,libasan.so libubsan.so libstdc++.so.6,$$(gcc -print-file-name=$(name)))

@@ -175,7 +175,8 @@ static void close_job(Job *job)
 /* Open a job to at most `threads` threads. The calling thread is worker 0 and takes part itself. */
 static void begin_job(Job *job, Part part, void *work, int64_t parts, int threads)
 {
-    job->part = part, job->work = work, job->control = float_control(), job->threads = threads, job->joined = 1, job->busy = 0;
+    job->part = part, job->work = work, job->threads = threads, job->joined = 1, job->busy = 0;
+    job->control = float_control();
     for (int i = 0; i < threads; i++) {
         job->own[i].next = parts * i / threads;
         job->own[i].end = parts * (i + 1) / threads;
