@@ -38,7 +38,7 @@ help:
 	@echo 'make golden     write tests/golden/*.txt, what the compiler makes of golden functions, again'
 	@echo 'make pymc       install PyTensor, PyMC and nutpie (Python 3.12), run the tests of mode SYMCOMP'
 	@echo 'make gpu-emu    the tests of devices on the emulator, and kernels compiled by nvcc and NVRTC'
-	@echo '                for all architectures (a quarter of an hour)'
+	@echo '                for all architectures (some 25 minutes)'
 	@echo '                and a report of their registers, into build/gpu_registers.txt'
 	@echo 'make gpu-sanitize  tests of the emulator with the sanitizer of addresses (ten minutes)'
 	@echo 'make gpu        with a card: its tests, kernels watched by compute-sanitizer, speed beside'

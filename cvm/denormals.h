@@ -1,5 +1,5 @@
-/* Numbers below the least normal one. Processors that compute with them by microcode need some hundred
-   cycles for a vector that has one; they can take them, and results like them, for 0 instead: Intel 64 and
+/* Numbers below the least normal one. Processors that compute with them by microcode need many
+   times as long; they can take them, and results like them, for 0 instead: Intel 64 and
    IA-32 Architectures Software Developer's Manual 1, 10.2.3; Arm Architecture Reference Manual, FPCR.FZ. */
 #ifndef SYMCOMP_DENORMALS_H
 #define SYMCOMP_DENORMALS_H

@@ -92,6 +92,7 @@ class TileOfKeys:
 
     def write(self, body: Sequence[str]) -> list[str]:
         """Return a loop over keys ``i`` in which neighbouring threads have neighbours."""
+        # Four at a time, positions of 64-bit lengths spilled registers on sm_120.
         return [
             f"#pragma unroll {min(2, self.each)}",
             f"for (int i = threadIdx.x; i < {self.size}; i += {THREADS}) {{",

@@ -99,3 +99,10 @@ def test_python_ops_flush_too():
     with config.change_flags(flush_denormals=True):
         f = symcomp.function([x], half(x))
     assert (f(np.full(4, TINY["float32"])) == 0).all()
+
+
+def test_processors_that_cannot(monkeypatch):
+    monkeypatch.setattr(symcomp.compile.callable, "can_flush_denormals", False)
+    halves("float32")
+    with pytest.raises(ValueError, match=r"config\.flush_denormals is True.*set it to False"):
+        halves("float32", flush_denormals=True)
