@@ -12,6 +12,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import (
+    DEEPEST,
     Product,
     Sum,
     as_product,
@@ -181,8 +182,11 @@ def _are_apart(one: Fraction, other: Fraction) -> bool:
 
 
 def _divides(x: Any) -> bool:
-    """Tell whether ``x`` is a quotient, or a multiple of one."""
-    while (node := elementwise(x, "neg", "mul", "add", "sub")) is not None:
+    """Tell whether ``x`` is a quotient, or a multiple of one, as deep as products are read."""
+    for _ in range(DEEPEST):
+        node = elementwise(x, "neg", "mul", "add", "sub")
+        if node is None:
+            break
         if node.op.scalar.name in ("add", "sub"):
             return any(map(_is_quotient, node.inputs))
         if any(map(_is_quotient, node.inputs)):

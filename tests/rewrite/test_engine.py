@@ -19,6 +19,8 @@ from symcomp.rewrite import phases
 from symcomp.rewrite.engine import MOST_REWRITES, Engine, Known
 from symcomp.rewrite.phases import CANONICALIZE, PHASES, STABILIZE, rewrite
 from symcomp.rewrite.rule import RuleSet, rule
+from symcomp.rewrite.stabilize import rational
+from symcomp.rewrite.views import DEEPEST
 from symcomp.tests.rewrite.rules import all_kinds
 
 X, Y = T.dvector("x"), T.dvector("y")
@@ -396,3 +398,15 @@ def test_engines_that_share_what_is_known_merge_each_node_once():
     merged.clear()
     Counting(graph, RuleSet([tanh_is_sin]), known=known).run()
     assert not merged
+
+
+def test_rules_read_deep_products_to_a_limit(monkeypatch):
+    read = []
+    is_quotient = rational._is_quotient
+    monkeypatch.setattr(rational, "_is_quotient", lambda x: read.append(x) or is_quotient(x))
+    x, y = T.dvectors("xy")
+    deep = x
+    for _ in range(2000):
+        deep = deep * y
+    rational._divides(deep)
+    assert len(read) <= 2 * DEEPEST + 1
