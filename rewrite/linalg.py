@@ -429,7 +429,7 @@ def sum_with_solution(node: Apply, graph: Any) -> Any:
 
 def _inverse_form(x: Any, y: Any, graph: Any) -> Any:
     """Return the sum of products of ``x`` and ``y``, one of which is a solution without other
-    clients.
+    clients, of one right-hand side (a row is one for each of its elements).
     """
     for v, other in ((y, x), (x, y)):
         inner, _ = untransposed(v)
@@ -438,7 +438,8 @@ def _inverse_form(x: Any, y: Any, graph: Any) -> Any:
             continue
         a, b = solution.inputs
         left, right = _as_vector(other), _as_vector(b)
-        if a.ndim == 2 and left is not None and right is not None:
+        one = b.ndim == 1 or b.type.shape[1] == 1
+        if a.ndim == 2 and one and left is not None and right is not None:
             return InverseForm()(left, a, right)
     return None
 

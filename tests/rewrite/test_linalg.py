@@ -348,6 +348,16 @@ def test_forms_of_rows_and_columns():
         assert "InverseForm" not in check_rule("solve_instead_of_inverse", inputs, output, *given)
 
 
+def test_rows_of_solutions_are_no_forms():
+    one, column, row = T.TensorType("float64", (1, 1))("one"), T.col("c"), T.row("r")
+    given = np.array([[2.0]]), x[:, None], y[None, :]
+    for matrix in (A, one):
+        z = INV(matrix).dot(row)
+        for output in (T.sum(z * column.T), z.dot(column)):
+            ops = check_rule("solve_instead_of_inverse", [matrix, column, row], output, *given)
+            assert "StableSolve" in ops and "InverseForm" not in ops
+
+
 def test_a_solution_used_elsewhere_is_computed_once():
     v = INV(A).dot(X)
     graph, fired = rewritten([A, X, Y], [Y.dot(v), v])
