@@ -16,6 +16,8 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 _lock = threading.Lock()
+# Names of NumPy's functions that have another name here.
+OTHER_NAMES = {"inv": "matrix_inverse"}
 
 
 def _begin_anew() -> None:
@@ -142,7 +144,8 @@ def _meant(name: str, names: Sequence[str], elsewhere: Sequence[str]) -> str:
         if name in vars(import_module(place)):
             return f": it is {place}.{name}"
     public = [other for other in names if not other.startswith("_")]
-    similar = [other for other in public if other.lower() == name.lower()]
+    similar = [other for other in public if other == OTHER_NAMES.get(name)]
+    similar += [other for other in public if other.lower() == name.lower()]
     similar += difflib.get_close_matches(name, public, 1, 0.7)
     return f": did you mean {similar[0]!r}?" if similar else ""
 

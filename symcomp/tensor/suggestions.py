@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from symcomp.lazy import OTHER_NAMES
+
 # NumPy's modules -> the namespaces of symcomp with functions of the same names; the first match
 # counts.
 NAMESPACES = {
@@ -12,7 +14,6 @@ NAMESPACES = {
     "numpy.linalg": ("symcomp.tensor.nlinalg", "symcomp.tensor.slinalg", "symcomp.tensor"),
     "numpy.fft": ("symcomp.tensor.fft",),
 }
-OTHER_NAMES = {"inv": "matrix_inverse"}
 OF_METHODS = {
     ("add", "reduce"): "sum", ("multiply", "reduce"): "prod", ("maximum", "reduce"): "max",
     ("minimum", "reduce"): "min", ("logical_and", "reduce"): "all", ("logical_or", "reduce"): "any",

@@ -110,6 +110,7 @@ def test_counts_are_integers(function, name):
         (lambda: T.nnet.sofmax, AttributeError, "did you mean 'softmax'"),
         (lambda: T.Sum, AttributeError, "did you mean 'sum'"),
         (lambda: T.svd, AttributeError, r"'svd': it is symcomp\.tensor\.nlinalg\.svd"),
+        (lambda: T.linalg.inv, AttributeError, "no attribute 'inv': did you mean 'matrix_inverse'"),
         (lambda: T.nlinalg.choleski, AttributeError, "no attribute 'choleski'$"),
         (lambda: symcomp.functon, AttributeError, "did you mean 'function'"),
         (lambda: np.linalg.qr(m), TypeError, r"np\.linalg\.qr has no symbolic form for m \(float64 "
