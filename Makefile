@@ -23,6 +23,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet
+# A process that has no tests left takes some of another's, which may have the slow ones.
+IN_PARALLEL = -n $(WORKERS) --dist worksteal
 # What an installation depends on: an edited Cython module is compiled again, an edited .py is not.
 INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h cvm/*/*.[ch] \
 	symcomp/codegen/*.h symcomp/codegen/*/*.h symcomp/codegen/ufunc_module.py symcomp/codegen/functions/*.py)
@@ -38,7 +40,7 @@ help:
 	@echo 'make golden     write tests/golden/*.txt, what the compiler makes of golden functions, again'
 	@echo 'make pymc       install PyTensor, PyMC and nutpie (Python 3.12), run the tests of mode SYMCOMP'
 	@echo 'make gpu-emu    the tests of devices on the emulator, and kernels compiled by nvcc and NVRTC'
-	@echo '                for all architectures (some 25 minutes)'
+	@echo '                for all architectures (a quarter of an hour)'
 	@echo '                and a report of their registers, into build/gpu_registers.txt'
 	@echo 'make gpu-sanitize  tests of the emulator with the sanitizer of addresses (ten minutes)'
 	@echo 'make gpu        with a card: its tests, kernels watched by compute-sanitizer, speed beside'
@@ -66,7 +68,7 @@ test: $(VENV)/.installed-tools
 
 # Sphinx leaves a processor idle half of its time, so tests run beside it.
 tests: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest $(IN_PARALLEL)
 
 check: lint types
 	$(BIN)/python -m pytest -q -n 0 tests/tiny tests/test_layers.py tests/test_sizes.py
@@ -75,26 +77,26 @@ golden: $(VENV)/.installed-test
 	$(BIN)/python -m symcomp.tests.golden
 
 pymc: $(PYMC_VENV)/.installed-pymc
-	$(PYMC_VENV)/bin/python -m pytest -n $(WORKERS) tests/pytensor_backend tests/pymc
+	$(PYMC_VENV)/bin/python -m pytest $(IN_PARALLEL) tests/pytensor_backend tests/pymc
 
 gpu-emu: $(VENV)/.installed-test
 	rm -rf build/gpu_kernels
 	mkdir -p build/gpu_kernels
 	SYMCOMP_ALL_ARCHS=1 SYMCOMP_KEEP_KERNELS=build/gpu_kernels \
-		$(BIN)/python -m pytest -n $(WORKERS) tests/gpu
+		$(BIN)/python -m pytest $(IN_PARALLEL) tests/gpu
 	$(BIN)/python tools/gpu_kernels.py build/gpu_kernels build/gpu_registers.txt
 
 gpu-sanitize: $(VENV)/.installed-test
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$(SANITIZERS)" SYMCOMP_ALL_ARCHS=1 \
 	SYMCOMP_FLAGS='cflags=-fsanitize=address -g' \
-		$(BIN)/python -m pytest -q -n $(WORKERS) $(SANITIZED_GPU_TESTS:%=tests/gpu/test_%.py)
+		$(BIN)/python -m pytest -q $(IN_PARALLEL) $(SANITIZED_GPU_TESTS:%=tests/gpu/test_%.py)
 
 gpu: $(VENV)/.installed-test
 	$(BIN)/python -c 'import pycuda' || $(BIN)/python -m pip install --quiet --editable '.[cuda]'
 	$(BIN)/python tools/gpu_report.py build/gpu_report.md
 
 fuzz: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile=default
+	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m hypothesis --hypothesis-profile=default
 
 # The machine is built again with them, apart; the C that tests generate has them by its flags.
 # Python itself is built without them, so that the first library must be theirs.
@@ -105,10 +107,10 @@ sanitize: $(VENV)/.installed-test
 	cd build/sanitized && \
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$(SANITIZERS)" \
 	SYMCOMP_FLAGS='kernels=False,cc=gcc,cflags=$(SANITIZE)' $(abspath $(BIN))/python -m pytest -q \
-		-n $(WORKERS) -c $(CURDIR)/pyproject.toml --rootdir . $(SANITIZED_TESTS:%=symcomp/tests/%)
+		$(IN_PARALLEL) -c $(CURDIR)/pyproject.toml --rootdir . $(SANITIZED_TESTS:%=symcomp/tests/%)
 
 processors: $(VENV)/.installed-test
-	$(BIN)/python tools/processors.py -q -n $(WORKERS)
+	$(BIN)/python tools/processors.py -q $(IN_PARALLEL)
 
 lint: $(VENV)/.installed-tools
 	$(BIN)/ruff check .
