@@ -27,7 +27,9 @@ TILE = THREADS * EACH
 SECTOR = 32
 _WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 # The bits of infinity, by the size of the number.
-_INFINITY = {2: "0x7c00U", 4: "0x7f800000U", 8: "0x7ff0000000000000ULL"}
+_INFINITY = {2: 0x7C00, 4: 0x7F800000, 8: 0x7FF0000000000000}
+#: Numbers that tell kernels the order of a dtype, of which they know the size; see ``_order``.
+_ORDER = ("infinity", "flip")
 
 
 def _word(dtype: str) -> str:
@@ -35,60 +37,63 @@ def _word(dtype: str) -> str:
     return _WORDS[np.dtype(dtype).itemsize]
 
 
-def _key_type(dtype: str) -> str:
-    return "uint64_t" if np.dtype(dtype).itemsize == 8 else "uint32_t"
+def _key_type(word: str) -> str:
+    return "uint64_t" if word == "uint64_t" else "uint32_t"
 
 
-def _sign(dtype: str) -> str:
-    size = np.dtype(dtype).itemsize
-    return f"(({_word(dtype)})1 << {8 * size - 1})"
+def _order(dtype: str, descending: bool = False) -> list[int]:
+    """Return the bits of infinity, 0 for integers, and the bits of keys that are flipped."""
+    kind, size = np.dtype(dtype).kind, np.dtype(dtype).itemsize
+    flip = 1 << 8 * size - 1 if kind == "i" else 0
+    flip ^= (1 << 8 * size) - 1 if descending else 0
+    signed = flip - (1 << 64) if flip >> 63 else flip
+    return [0 if kind in "bui" else _INFINITY[size], signed]
 
 
-def key_text(dtype: str, word: str, equal_zeros: bool, descending: bool) -> str:
-    """Return the C expression of the key of an element.
+def key_text(word: str, bits: str, equal_zeros: bool) -> str:
+    """Return the C expression of the key of an element, whose order ``infinity`` and ``flip`` tell.
 
     Parameters
     ----------
-    dtype : str
     word : str
+        The unsigned type of the size of elements.
+    bits : str
         The name of the element's bits.
     equal_zeros : bool
-        Whether -0.0 and 0.0 have one key; else -0.0 is before 0.0, and keys tell which it was.
-    descending : bool
-        Whether the largest element has the least key. All NaN have one key, the largest.
+        Whether -0.0 and 0.0 have one key; else -0.0 is before 0.0, and keys tell which it was. All
+        NaN have one key, the largest before bits are flipped.
     """
-    kind, w, sign = np.dtype(dtype).kind, _word(dtype), _sign(dtype)
-    if kind in "bu":
-        text = word
-    elif kind == "i":
-        text = f"{word} ^ {sign}"
-    else:
-        magnitude = f"({w})({word} & ~{sign})"
-        text = f"{word} & {sign} ? ~{word} : {word} | {sign}"
+    text = bits
+    if word != "uint8_t":
+        sign = _sign(word)
+        magnitude = f"({word})({bits} & ~{sign})"
+        text = f"{bits} & {sign} ? ~{bits} : {bits} | {sign}"
         if equal_zeros:
             text = f"{magnitude} == 0 ? {sign} : ({text})"
-        infinity = _INFINITY[np.dtype(dtype).itemsize]
-        text = f"{magnitude} > {infinity} ? ({w})~({w})0 : ({w})({text})"
-    key = f"({_key_type(dtype)})({w})({text})"
-    return f"~{key}" if descending else key
+        text = f"{magnitude} > ({word})infinity ? ({word})~({word})0 : ({word})({text})"
+        text = f"(infinity ? ({text}) : {bits})"
+    return f"({_key_type(word)})({word})({text} ^ ({word})flip)"
 
 
-def _word_text(dtype: str, key: str) -> str:
-    """Return the C expression of the bits of an element, from its key."""
-    kind, w, sign = np.dtype(dtype).kind, _word(dtype), _sign(dtype)
-    if kind in "bu":
-        return f"({w}){key}"
-    if kind == "i":
-        return f"({w})({key} ^ {sign})"
-    return f"({w})({key} & {sign} ? {key} ^ {sign} : ~{key})"
+def _sign(word: str) -> str:
+    return f"(({word})1 << (8 * sizeof({word}) - 1))"
 
 
-def _outputs(dtype: str, positions: str, is_last: bool, first: int) -> list[tuple[int, str, str]]:
+def _bits_text(word: str, key: str) -> str:
+    """Return the C expression of the bits of an element, from its key, of an ascending order."""
+    text = f"({word})({key} ^ ({word})flip)"
+    if word == "uint8_t":
+        return text
+    sign = _sign(word)
+    return f"infinity ? ({word})({key} & {sign} ? {key} ^ {sign} : ~{key}) : {text}"
+
+
+def _outputs(word: str, positions: str, is_last: bool, first: int) -> list[tuple[int, str, str]]:
     """Return what a kernel writes: number in the table, C type, and the value's C expression."""
     if is_last:
-        value = "(int64_t)position" if positions else _word_text(dtype, "k")
-        return [(first, "int64_t" if positions else _word(dtype), value)]
-    found = [(first, _key_type(dtype), "k")]
+        value = "(int64_t)position" if positions else _bits_text(word, "k")
+        return [(first, "int64_t" if positions else word, value)]
+    found = [(first, _key_type(word), "k")]
     return found + ([(first + 1, positions, f"({positions})position")] if positions else [])
 
 
@@ -121,18 +126,18 @@ def _blocks(tile: TileOfKeys, is_merge: bool) -> int:
 
 @cache
 def tiles_kernel(
-    dtype: str, rank: int, positions: str, descending: bool, is_last: bool, each: int
+    word: str, rank: int, positions: str, is_last: bool, each: int
 ) -> CudaKernel:
     """Return the kernel that sorts runs of at most TILE elements.
 
     Parameters
     ----------
-    dtype : str
+    word : str
+        The unsigned type of the size of elements.
     rank : int
         The number of the axes of lines, at least 1.
     positions : str
         The C type of positions; empty for a sort of values.
-    descending : bool
     is_last : bool
         Whether runs are whole lines: then it writes the result; else keys, and positions.
     each : int
@@ -141,17 +146,17 @@ def tiles_kernel(
     # Numbers: of runs, of elements of a line, of runs of a line, the logarithm of the elements of
     # a run, of elements that are kept of each run, of elements between lines that are written;
     # bytes between elements.
-    numbers = ["n", "count", "runs", "log", "kept", "row", "stride"]
+    numbers = [*_ORDER, "n", "count", "runs", "log", "kept", "row", "stride"]
     numbers += [f"m{a}" for a in range(1, rank)]
-    k, w = _key_type(dtype), _word(dtype)
+    k, w = _key_type(word), word
     tile = TileOfKeys(k, each, bool(positions))
     offsets = offset_lines("line", ["lines", *(f"m{a}" for a in range(1, rank))], 0, [0])
-    written = _outputs(dtype, positions, is_last, 1)
+    written = _outputs(word, positions, is_last, 1)
     there = [
         "const int j = i & (size - 1);",
         "const bool is_there = j < length && i < present << shift;",
     ]
-    element = key_text(dtype, "w", bool(positions), descending)
+    element = key_text(word, "bits", bool(positions))
     reads = [
         *there,
         "some[e] = 0;",
@@ -160,17 +165,22 @@ def tiles_kernel(
     ]
     value = [
         *there,
-        f"const {w} w = some[e];",
+        f"const {w} bits = some[e];",
         f"const {k} found = is_there ? {element} : ~({k})0;",
     ]
     # A block has several runs only if these are whole lines.
+    shift = "(int)log" if is_last else str(TILE.bit_length() - 1)
+    run = ["first = start, begin = 0;", "const int length = (int)count;"] if is_last else [
+        "first = start / runs, begin = start % runs * size;",
+        "const int length = count - begin < size ? (int)(count - begin) : size;",
+    ]  # fmt: skip
     body = [
-        f"const int shift = (int)log, size = 1 << shift, together = {tile.size} >> shift;",
+        f"const int shift = {shift}, size = 1 << shift, together = {tile.size} >> shift;",
         f"const int own = (int)threadIdx.x * {each}, inside = own & (size - 1);",
         "for (int64_t start = (int64_t)blockIdx.x * together; start < n;",
         "     start += (int64_t)gridDim.x * together) {",
-        "    const int64_t first = start / runs, begin = start % runs * size;",
-        "    const int length = count - begin < size ? (int)(count - begin) : size;",
+        f"    const int64_t {run[0]}",
+        f"    {run[1]}",
         "    const int present = n - start < together ? (int)(n - start) : together;",
         "    if ((int)threadIdx.x < present) {",
         "        const int64_t line = first + threadIdx.x;",
@@ -216,15 +226,15 @@ def _results_of_runs(
 
 
 @cache
-def merge_kernel(dtype: str, positions: str, is_last: bool) -> CudaKernel:
+def merge_kernel(word: str, positions: str, is_last: bool) -> CudaKernel:
     """Return the kernel that merges pairs of sorted runs; see ``tiles_kernel``."""
     # Numbers: of tiles, of tiles of a pair, of pairs of a line, of elements of a run; the others
     # as in tiles_kernel.
-    numbers = ["n", "tiles", "pairs", "count", "width", "kept", "row"]
-    k = _key_type(dtype)
+    numbers = [*_ORDER, "n", "tiles", "pairs", "count", "width", "kept", "row"]
+    k = _key_type(word)
     tile = TileOfKeys(k, EACH, bool(positions))
     given, has_keys = 2 if positions else 1, not (positions and is_last)
-    written = _outputs(dtype, positions, is_last, given)
+    written = _outputs(word, positions, is_last, given)
     results = _results_of_pairs(tile, positions, is_last, written)
     reads = [f"some[e] = i < size ? *(i < first ? x_from + i : y_from + (i - first)) : ({k})0;"]
     body = [
@@ -337,9 +347,10 @@ def plan_sort(
     width = 1 << log
     x = _as_lines(planner, x, axis, TILE // width)
     runs, each = -(-count // width), min(EACH, width)
-    kernel = tiles_kernel(x.dtype, max(1, len(lengths)), place, descending, runs == 1, each)
+    word, keyed = _word(x.dtype), _order(x.dtype, descending)
+    kernel = tiles_kernel(word, max(1, len(lengths)), place, runs == 1, each)
     stored = [z] if runs == 1 else _stored(planner, x, lines * count, place)
-    numbers = [lines * runs, count, runs, log, kept, kept if runs == 1 else count]
+    numbers = [*keyed, lines * runs, count, runs, log, kept, kept if runs == 1 else count]
     rows = [[step] for step in x.strides[:-1]] or [[0]]
     blocks = [blocks_for(lines * runs, THREADS * each // width)]
     numbers += [x.strides[-1], *lengths[1:]]
@@ -349,8 +360,8 @@ def plan_sort(
         pairs, tiles = -(-count // (2 * width)), -(-min(2 * width, kept) // TILE)
         n, row = lines * pairs * tiles, kept if is_last else count
         target = [z] if is_last else _stored(planner, x, lines * count, place)
-        kernel = merge_kernel(x.dtype, place, is_last)
-        numbers = [n, tiles, pairs, count, width, kept, row]
+        kernel = merge_kernel(word if is_last else _key_type(word), place, is_last)
+        numbers = [*keyed, n, tiles, pairs, count, width, kept, row]
         planner.launch(kernel, [min(n, MOST_BLOCKS)], numbers, [*stored, *target])
         stored, width = target, 2 * width
     return result
@@ -375,28 +386,28 @@ def _as_lines(planner: Planner, x: Operand, axis: int, together: int) -> Operand
 
 def _stored(planner: Planner, x: Operand, n: int, place: str) -> list[Operand]:
     """Return new arrays for keys, and for positions if these have a type."""
-    keys = planner.new(_key_type(x.dtype).removesuffix("_t"), [n])
+    keys = planner.new(_key_type(_word(x.dtype)).removesuffix("_t"), [n])
     return [keys, *([planner.new(place.removesuffix("_t"), [n])] if place else [])]
 
 
 @cache
-def search_kernel(dtype: str, rank: int, after_equal: bool) -> CudaKernel:
+def search_kernel(word: str, rank: int, after_equal: bool) -> CudaKernel:
     """Return the kernel that counts the elements of a sorted vector before each number."""
-    numbers = ["n", "count", "stride", *(f"m{a}" for a in range(1, rank))]
-    w, k = _word(dtype), _key_type(dtype)
+    numbers = [*_ORDER, "n", "count", "stride", *(f"m{a}" for a in range(1, rank))]
+    k = _key_type(word)
     offsets = offset_lines("i", ["n", *(f"m{a}" for a in range(1, rank))], 0, [0])
     body = [
         f"for (int64_t i = (int64_t)blockIdx.x * {THREADS} + threadIdx.x; i < n;",
         f"     i += (int64_t)gridDim.x * {THREADS}) {{",
         "    int64_t o0 = 0;",
         *(f"    {line}" for line in offsets),
-        f"    const {w} w = *(const {w} *)(data[0] + o0);",
-        f"    const {k} k = {key_text(dtype, 'w', True, False)};",
+        f"    const {word} w = *(const {word} *)(data[0] + o0);",
+        f"    const {k} k = {key_text(word, 'w', True)};",
         "    int64_t low = 0, high = count;",
         "    while (low < high) {",
         "        const int64_t at = low + (high - low) / 2;",
-        f"        const {w} v = *(const {w} *)(data[1] + at * stride);",
-        f"        if ({key_text(dtype, 'v', True, False)} {'<=' if after_equal else '<'} k)",
+        f"        const {word} v = *(const {word} *)(data[1] + at * stride);",
+        f"        if ({key_text(word, 'v', True)} {'<=' if after_equal else '<'} k)",
         "            low = at + 1;",
         "        else",
         "            high = at;",
@@ -420,8 +431,8 @@ def plan_search(planner: Planner, x: Operand, v: Operand, after_equal: bool) -> 
     """
     z = planner.new("int64", v.shape)
     if z.size:
-        numbers = [z.size, x.shape[0], x.strides[0], *v.shape[1:]]
+        numbers = [*_order(x.dtype), z.size, x.shape[0], x.strides[0], *v.shape[1:]]
         rows = [[step] for step in v.strides] or [[0]]
-        kernel = search_kernel(x.dtype, max(1, v.ndim), after_equal)
+        kernel = search_kernel(_word(x.dtype), max(1, v.ndim), after_equal)
         planner.launch(kernel, [blocks_for(z.size, THREADS)], numbers, [v, x, z], rows)
     return z

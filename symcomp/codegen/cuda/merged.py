@@ -28,7 +28,7 @@ IN_BLOCK = 1 << 63
 BLOCK_BYTES = (0, 2048, 16384)
 #: How many words of 8 bytes the parameters have: few numbers, as there is a kernel for each.
 WORDS = (32, 64, 128, 256, 480)
-_HEAD = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([\d, ]+\) )?\w+\(([^()]*)\)')
+_HEAD = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(.+?\) )?\w+\(([^()]*)\)')
 _PARAMETER = re.compile(r"(?:const ([\w ]+(?:<[^<>]*>)?)|(fault \*)const) (\w+)")
 # Numbers of twice the width, and functions of the gamma and error families.
 _LONG = re.compile(r"\bdouble\b|\bWIDER\b|\b[ge]_\w+\(")

@@ -53,6 +53,14 @@ struct half_number {
 };
 #define _Float16 half_number
 #define ON_CARDS
+
+/* How many blocks a multiprocessor shall have registers for. For the same code ptxas takes more of
+   them from compute capability 10 on, and would spill some. */
+#if __CUDA_ARCH__ >= 1000
+#define BLOCKS(n) ((n) - 1)
+#else
+#define BLOCKS(n) (n)
+#endif
 #endif
 
 #define INLINE static __device__ __forceinline__

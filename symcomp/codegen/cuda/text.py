@@ -199,7 +199,7 @@ def named(lines: Sequence[str], threads: int, blocks: int = 1) -> tuple[str, str
     text = "\n".join(lines) + "\n"
     name = f"kernel_{hashlib.sha256(f'{threads} {text}'.encode()).hexdigest()[:16]}"
     if blocks > 1 or threads > ALWAYS_RUN:
-        least = f", {blocks}" if blocks > 1 else ""
+        least = f", BLOCKS({blocks})" if blocks > 1 else ""
         bounds = f"__global__ void __launch_bounds__({threads}{least}) NAME("
         text = text.replace("__global__ void NAME(", bounds)
     return name, text.replace("NAME", name)
