@@ -11,7 +11,9 @@ Compilers that are not there are left out.
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,21 +21,25 @@ from pathlib import Path
 
 from symcomp.codegen.compiler.driver import CompilerError, processors
 from symcomp.codegen.cuda.text import file_of
-from symcomp.gpu.driver.compiler import Nvcc, find_nvcc, find_nvrtc
+from symcomp.gpu.driver.compiler import FLAGS, SILENT, find_nvcc, find_nvrtc
 
+# The architectures, by the first one whose intermediate code (PTX) is theirs: nvcc makes it once,
+# which takes half of its time. tests/gpu/test_compilers.py compares the code.
+GENERATIONS = {"80": ("sm_80", "sm_90"), "100": ("sm_100", "sm_120"), "75": ("sm_75",)}
 ARCHS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 # Kernels that are compiled together: the head of a file takes longer than a kernel.
-TOGETHER = 40
+TOGETHER = 120
 # Kernels with these words call functions that are not inlined, and may have a stack.
 CALLS = re.compile(r"double|WIDER|m_(?:sin|cos|tan)f")
 # So do functions with 64-bit integers that divide by a variable.
 WIDE, DIVIDES = re.compile(r"int64_t"), re.compile(r" % (?!\d)")
 # The bytes, of stores and loads together, that threads of such blocks may spill.
 LARGE_BLOCK, OF_LARGE_BLOCK = "__launch_bounds__(1024)", 32
-FLAGS = ("-Werror", "all-warnings", "-Xptxas", "-v")
+STRICT = ("-Werror", "all-warnings", "-Xptxas", "-v")
 ENTRY = re.compile(
-    r"Compiling entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
-    r"(\d+) bytes spill loads.*?Used (\d+) registers(?:.*?(\d+) bytes smem)?",
+    r"Compiling entry function '(\w+)' for '(\w+)'.*?(\d+) bytes stack frame, "
+    r"(\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+) registers"
+    r"(?:.*?(\d+) bytes smem)?",
     re.S,
 )
 
@@ -47,22 +53,35 @@ class Found:
 
 
 def compile_group(task: tuple[str, Sequence[tuple[str, str]]]) -> dict[tuple[str, str], Found]:
-    """Compile kernels for an architecture by nvcc; return the figures of each."""
-    arch, kernels = task
-    known = find_nvcc()
-    assert known is not None
-    nvcc = Nvcc.__new__(Nvcc)  # so that ``said`` is not shared by threads
-    nvcc.path, nvcc.version = known.path, known.version
-    nvcc.compile(file_of([text for _, text in kernels]), arch, *FLAGS)
-    parts = re.split(r"(?=ptxas info\s+: Compiling entry)", nvcc.said)
+    """Compile kernels for a generation by nvcc; return the figures of each, by architecture."""
+    generation, kernels = task
+    archs = GENERATIONS[generation]
+    said = nvcc_says(file_of([text for _, text in kernels]), generation, archs)
     found = {}
-    for part in parts:
+    for part in re.split(r"(?=ptxas info\s+: Compiling entry)", said):
         matched = ENTRY.search(part)
         if matched:
-            found[matched[1], arch] = Found(*(matched[i] for i in range(2, 7)))
-    missing = [name for name, _ in kernels if (name, arch) not in found]
+            found[matched[1], matched[2]] = Found(*(matched[i] for i in range(3, 8)))
+    missing = [name for name, _ in kernels if any((name, arch) not in found for arch in archs)]
     assert not missing, f"nvcc said nothing of {missing}"
     return found
+
+
+def nvcc_says(source: str, generation: str, archs: Sequence[str]) -> str:
+    """Compile a source for some architectures; return what nvcc prints."""
+    nvcc = find_nvcc()
+    assert nvcc is not None
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "kernels.cu").write_text(source, encoding="utf-8")
+        wanted = f"arch=compute_{generation},code=[{','.join(archs)}]"
+        command = [nvcc.path, *FLAGS, SILENT, *STRICT, "-fatbin", "-gencode", wanted]
+        done = subprocess.run(
+            [*command, "kernels.cu"], cwd=folder, capture_output=True, text=True, check=False
+        )
+    said = done.stdout + done.stderr
+    if done.returncode:
+        sys.exit(f"{nvcc.version} refused kernels for {', '.join(archs)}:\n{said}")
+    return said
 
 
 def may_have_stack(text: str) -> bool:
@@ -131,7 +150,7 @@ def main() -> None:
         print("there is no nvcc: registers are not reported")
     else:
         groups = [kernels[i : i + TOGETHER] for i in range(0, len(kernels), TOGETHER)]
-        tasks = [(arch, group) for group in groups for arch in ARCHS]
+        tasks = [(generation, group) for group in groups for generation in GENERATIONS]
         found: dict[tuple[str, str], Found] = {}
         with ThreadPoolExecutor(processors()) as pool:
             for some in pool.map(compile_group, tasks):

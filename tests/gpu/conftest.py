@@ -7,7 +7,6 @@ sanitizers in `config.cflags` are kept, too (`make gpu-sanitize`).
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +16,20 @@ from symcomp.gpu import merging
 from symcomp.gpu.driver.devices import driver_of, set_driver
 from symcomp.gpu.driver.emulator import Emulator
 from symcomp.gpu.driver.interface import Driver
-from symcomp.tests.gpu.running import DEVICE
+from symcomp.tests.gpu.running import DEVICE, keep
 
 # Tests of the emulator alone: itself, its arrays in the host's memory, stand-ins of libraries.
 EMULATED = (
     "test_emulator", "test_exchange", "test_cublas", "test_cudnn", "test_cufft", "test_cusolver",
     "test_cusparse", "test_decompositions", "test_sparse_shared",
+)  # fmt: skip
+
+# Tests of kernels, which they share as long as launches are not merged: each test would have merged
+# ones of its own. Those of native examples, loops and programs have these.
+UNMERGED = (
+    "test_complex", "test_cublas", "test_cufft", "test_cusolver", "test_decompositions",
+    "test_indexing", "test_kernels", "test_libraries", "test_running", "test_segments",
+    "test_sorting", "test_sparse_comparisons", "test_sparse_products", "test_sparse_slices",
 )  # fmt: skip
 
 
@@ -38,10 +45,7 @@ class Keeping(Emulator):
     """Keeps the texts of kernels in files."""
 
     def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
-        for kernel in wanted:
-            path = Path(os.environ["SYMCOMP_KEEP_KERNELS"]) / f"{kernel.name}.cu"
-            if not path.exists():
-                path.write_text(kernel.text, encoding="utf-8")
+        keep(wanted)
         return super().kernels(wanted)
 
 
@@ -49,6 +53,12 @@ class Keeping(Emulator):
 def unmerged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave launches of one block as they are."""
     monkeypatch.setattr(merging, "FEWEST_SAVED", sys.maxsize)
+
+
+@pytest.fixture(autouse=True)
+def _unmerged_in_tests_of_kernels(request: pytest.FixtureRequest) -> None:
+    if request.path.stem in UNMERGED:
+        request.getfixturevalue("unmerged")
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from symcomp.gpu.driver.timeline import Timeline
 from symcomp.tests.gpu.running import assert_close
 from symcomp.tests.gpu.test_functions import network
 
-KERNEL = re.compile(r'^extern "C" __global__ void (?:__launch_bounds__\([\d, ]+\) )?(\w+)\(', re.M)
+KERNEL = re.compile(r'^extern "C" __global__ void (?:__launch_bounds__\(.+?\) )?(\w+)\(', re.M)
 
 
 class HostCompiler:

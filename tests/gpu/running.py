@@ -2,12 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import symcomp
+from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.config import config
 from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import canonical, driver_of
@@ -22,6 +24,15 @@ from symcomp.gpu.region import DeviceGraph
 DEVICE = canonical(os.environ.get("SYMCOMP_TEST_DEVICE", "emu"))
 # Rounding errors that algorithms with other orders of additions may differ by, in units.
 UNITS = 64
+
+
+def keep(kernels: Iterable[CudaKernel]) -> None:
+    """Write kernels to the folder SYMCOMP_KEEP_KERNELS, if it is given: tools/gpu_kernels.py."""
+    folder = os.environ.get("SYMCOMP_KEEP_KERNELS")
+    for kernel in kernels if folder else ():
+        path = Path(folder or "") / f"{kernel.name}.cu"
+        if not path.exists():
+            path.write_text(kernel.text, encoding="utf-8")
 
 
 def ops_on_device(f: Any) -> list[str]:

@@ -1,7 +1,7 @@
 """Kernels as NVIDIA's compilers see them: no warnings, no spills, no double in float kernels.
 
-Nothing is run. Without nvcc and NVRTC these tests are skipped. ``make gpu-emu`` compiles for all
-architectures.
+Nothing is run. Without nvcc and NVRTC these tests are skipped. Kernels are compiled for one
+architecture; ``make gpu-emu`` has more of them, which it keeps and compiles for all.
 """
 
 import ctypes
@@ -41,11 +41,14 @@ from symcomp.gpu.kernels.sparse_rows import (
 from symcomp.gpu.kernels.sparse_slices import moved_kernel, runs_kernel
 from symcomp.ops.elementwise.scalar_special import gammainc_der
 from symcomp.tensor.signal.pool import pool_2d
+from symcomp.tests.gpu.running import keep
 
 ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 IS_LONG = bool(os.environ.get("SYMCOMP_ALL_ARCHS"))
 
-ARCHS = ALL if IS_LONG else ("sm_90",)
+ARCH = "sm_90"
+# tools/gpu_kernels.py compiles for the others.
+ARCHS = ("sm_86", "sm_89", ARCH) if IS_LONG else (ARCH,)
 DTYPES = ("float16", "bfloat16", "float32", "float64") if IS_LONG else ("float32",)
 START = np.array([3, 2, 1], "uint64")
 FRAMES = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
@@ -172,14 +175,18 @@ def record_windows(dtype: str) -> None:
     record([x, w], [y, *gradients], ones(2, 3, 5, 5, 5), ones(4, 3, 3, 3, 3))
 
 
-def compiled(kernels: Sequence[CudaKernel], arch: str) -> str:
-    """Compile kernels together; return what nvcc says."""
+def compiled(kernels: Sequence[CudaKernel], arch: str = ARCH, stack: bool = False) -> None:
+    """Compile kernels together without warnings: none spills, or has a stack if it shall not."""
     nvcc = compiler.find_nvcc()
     if nvcc is None:
         pytest.skip("there is no nvcc")
-    flags = ("-Werror", "all-warnings", "-Xptxas", "-v,-warn-spills,-warn-lmem-usage")
-    nvcc.compile(file_of([kernel.text for kernel in kernels]), arch, *flags)
-    return nvcc.said
+    keep(kernels)
+    flags = ("-v",) if stack else ("-v", "-warn-spills", "-warn-lmem-usage")
+    text = file_of([kernel.text for kernel in kernels])
+    nvcc.compile(text, arch, "-Werror", "all-warnings", "-Xptxas", ",".join(flags))
+    frames = FRAMES.findall(nvcc.said)
+    assert len(frames) >= len(kernels)
+    assert stack or all(frame == ("0", "0") for frame in frames), nvcc.said
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -187,15 +194,11 @@ def compiled(kernels: Sequence[CudaKernel], arch: str) -> str:
 def test_nvcc(recorder: Recorder, arch: str, dtype: str) -> None:
     record_samples(dtype)
     assert len(recorder.wanted) > 20
-    said = compiled([*recorder.wanted.values()], arch)
-    frames = FRAMES.findall(said)
-    assert len(frames) >= len(recorder.wanted)
-    assert all(frame == ("0", "0") for frame in frames), said
+    compiled([*recorder.wanted.values()], arch)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("arch", ARCHS)
-def test_nvcc_takes_merged_kernels(recorder: Recorder, arch: str, dtype: str) -> None:
+def test_nvcc_takes_merged_kernels(recorder: Recorder, dtype: str) -> None:
     x, y, i = T.matrix("x", dtype=dtype), T.vector("y", dtype=dtype), T.lvector("i")
     z = x
     for _ in range(3):
@@ -208,8 +211,7 @@ def test_nvcc_takes_merged_kernels(recorder: Recorder, arch: str, dtype: str) ->
     merged = [kernel for kernel in recorder.wanted.values() if "given_words" in kernel.text]
     text = "".join(kernel.text for kernel in merged)
     assert len(merged) >= 2 and "wait_for_first(" in text and "__shared__ union" in text
-    said = compiled(merged, arch)
-    assert all(frame == ("0", "0") for frame in FRAMES.findall(said)), said
+    compiled(merged)
 
 
 @pytest.mark.parametrize(
@@ -220,11 +222,9 @@ def test_nvcc_takes_merged_kernels(recorder: Recorder, arch: str, dtype: str) ->
         (32, "float64", 2, 4), (32, "complex64", 2, 2), (64, "int8", 2, 2),
     ),
 )  # fmt: skip
-@pytest.mark.parametrize("arch", ARCHS)
 def test_nvcc_takes_tiles(
     recorder: Recorder,
     monkeypatch: pytest.MonkeyPatch,
-    arch: str,
     side: int,
     dtype: str,
     transposed: int,
@@ -246,8 +246,7 @@ def test_nvcc_takes_tiles(
         record(xs, [function(z), turned[0] - 1], *values)
     kernels = [k for k in recorder.wanted.values() if "height" in k.numbers]
     assert {kernel.wide for kernel in kernels} == {False, True}
-    said = compiled(kernels, arch)
-    assert all(frame == ("0", "0") for frame in FRAMES.findall(said)), said
+    compiled(kernels)
 
 
 def record_functions_of_doubles() -> None:
@@ -264,15 +263,11 @@ def record_functions_of_doubles() -> None:
 
 
 @pytest.mark.skipif(not IS_LONG, reason="`make gpu-emu` compiles them")
-@pytest.mark.parametrize("arch", ARCHS)
-def test_nvcc_takes_functions_of_doubles(recorder: Recorder, arch: str) -> None:
+def test_nvcc_takes_functions_of_doubles(recorder: Recorder) -> None:
     record_functions_of_doubles()
-    nvcc = compiler.find_nvcc()
-    if nvcc is None:
-        pytest.skip("there is no nvcc")
-    text = file_of([kernel.text for kernel in recorder.wanted.values()])
+    text = "".join(kernel.text for kernel in recorder.wanted.values())
     assert "g_betaln(" in text and "e_erfcx(" in text
-    nvcc.compile(text, arch, "-Werror", "all-warnings")
+    compiled([*recorder.wanted.values()], stack=True)
 
 
 def sparse_kernels(dtype: str, index_dtype: str) -> list[CudaKernel]:
@@ -312,45 +307,32 @@ def running_kernels(dtype: str, given: str) -> list[CudaKernel]:
         ("float64", "float64"), ("int64", "bool"), ("uint64", "uint8"), ("complex64", "complex64"),
     ),
 )  # fmt: skip
-@pytest.mark.parametrize("arch", ARCHS)
-def test_nvcc_takes_cumulative_sums(arch: str, dtype: str, given: str) -> None:
-    nvcc = compiler.find_nvcc()
-    if nvcc is None:
-        pytest.skip("there is no nvcc")
-    text = file_of([kernel.text for kernel in running_kernels(dtype, given)])
-    nvcc.compile(text, arch, "-Xptxas", "-v,-warn-spills,-warn-lmem-usage")
-    frames = FRAMES.findall(nvcc.said)
-    assert frames and all(frame == ("0", "0") for frame in frames), nvcc.said
+def test_nvcc_takes_cumulative_sums(dtype: str, given: str) -> None:
+    compiled(running_kernels(dtype, given))
 
 
-def sorting_kernels(dtype: str) -> list[CudaKernel]:
+def sorting_kernels(word: str) -> list[CudaKernel]:
     """Return kernels that sort lines of few and of many elements, and merge."""
     places = ("", "int32_t", "int64_t") if IS_LONG else ("", "int32_t")
     kinds = [(place, last) for place in places for last in (False, True)]
-    found = [tiles_kernel(dtype, 1, place, False, last, EACH) for place, last in kinds]
+    found = [tiles_kernel(word, n, place, last, EACH) for place, last in kinds for n in (1, 2)]
     for n in (1, 2, 4, 8) if IS_LONG else (4,):
-        found += [tiles_kernel(dtype, 2, place, True, True, n) for place, _ in kinds if place]
-        found += [tiles_kernel(dtype, 2, "", False, True, n)]
-    found += [merge_kernel(dtype, place, last) for place, last in kinds]
+        found += [tiles_kernel(word, 2, place, True, n) for place in places]
+    found += [merge_kernel(word, place, last) for place, last in kinds]
     return list({kernel.name: kernel for kernel in found}.values())
 
 
-@pytest.mark.parametrize("dtype", some("float32", "int64", "float16", "float64", "bool", "int8"))
-@pytest.mark.parametrize("arch", ARCHS)
-def test_nvcc_takes_sorts(arch: str, dtype: str) -> None:
-    said = compiled(sorting_kernels(dtype), arch)
-    frames = FRAMES.findall(said)
-    assert frames and all(frame == ("0", "0") for frame in frames), said
+@pytest.mark.parametrize("word", some("uint32_t", "uint64_t", "uint16_t", "uint8_t"))
+def test_nvcc_takes_sorts(word: str) -> None:
+    compiled(sorting_kernels(word))
 
 
 @pytest.mark.parametrize(
     ("dtype", "index_dtype"),
     some(("float32", "int32"), ("complex128", "int64"), ("int8", "int32"), ("bool", "int32")),
 )
-@pytest.mark.parametrize("arch", ARCHS)
-def test_nvcc_takes_sparse_products(arch: str, dtype: str, index_dtype: str) -> None:
-    said = compiled(sparse_kernels(dtype, index_dtype), arch)
-    assert all(frame == ("0", "0") for frame in FRAMES.findall(said)), said
+def test_nvcc_takes_sparse_products(dtype: str, index_dtype: str) -> None:
+    compiled(sparse_kernels(dtype, index_dtype))
 
 
 @pytest.mark.parametrize(
@@ -360,28 +342,19 @@ def test_nvcc_takes_sparse_products(arch: str, dtype: str, index_dtype: str) -> 
         ("bool", "int64", "int32"), ("uint8", "uint64", "int64"),
     ),
 )  # fmt: skip
-@pytest.mark.parametrize("arch", ARCHS)
-def test_nvcc_takes_segments(arch: str, given: str, dtype: str, index_dtype: str) -> None:
+def test_nvcc_takes_segments(given: str, dtype: str, index_dtype: str) -> None:
     layouts = [(lanes, is_vector) for lanes in (1, 4, 32) for is_vector in (False, True)]
     kernels = [segments_kernel("sum", given, dtype, index_dtype, *one) for one in layouts]
     for kind in ("max", "min"):
         kernels += [segments_kernel(kind, given, given, index_dtype, *one) for one in layouts]
-    said = compiled([*kernels, numbers_kernel(index_dtype)], arch)
-    assert all(frame == ("0", "0") for frame in FRAMES.findall(said)), said
+    compiled([*kernels, numbers_kernel(index_dtype)])
 
 
 @pytest.mark.skipif(not IS_LONG, reason="`make gpu-emu` compiles them")
-@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-def test_nvcc_takes_functions_of_complex_numbers(
-    recorder: Recorder, arch: str, dtype: str
-) -> None:
+def test_nvcc_takes_functions_of_complex_numbers(recorder: Recorder, dtype: str) -> None:
     record_complex(dtype)
-    nvcc = compiler.find_nvcc()
-    if nvcc is None:
-        pytest.skip("there is no nvcc")
-    text = file_of([kernel.text for kernel in recorder.wanted.values()])
-    nvcc.compile(text, arch, "-Werror", "all-warnings")
+    compiled([*recorder.wanted.values()], stack=True)
 
 
 def test_float_kernels_have_no_double_arithmetic(recorder: Recorder) -> None:
@@ -395,6 +368,25 @@ def test_float_kernels_have_no_double_arithmetic(recorder: Recorder) -> None:
     bodies = ptx.split(".visible .entry")[1:]
     assert len(bodies) == len(texts)
     assert not [body[:40] for body in bodies if ".f64" in body]
+
+
+@pytest.mark.parametrize("dtype", some("float32", "bfloat16"))
+@pytest.mark.parametrize("generation", some((80, 90), (100, 120)))
+def test_architectures_of_a_generation_have_one_intermediate_code(
+    recorder: Recorder, generation: tuple[int, int], dtype: str
+) -> None:
+    """tools/gpu_kernels.py has nvcc make it for the first one alone."""
+    record_samples(dtype)
+    nvcc = compiler.find_nvcc()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    text = file_of([kernel.text for kernel in recorder.wanted.values()])
+    found = [nvcc.compile(text, f"compute_{n}", "-ptx").decode() for n in generation]
+    # The names of functions that are not inlined begin with a hash of the file and architecture.
+    naming = re.compile(r"^\.(version|target) .*|_INTERNAL_[0-9a-f]{8}|_[0-9a-f]{8}(?=\d)", re.M)
+    first, second = (naming.sub("", ptx) for ptx in found)
+    assert len(first) > 10_000
+    assert first == second
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -418,7 +410,7 @@ def _bits(access: str) -> int:
     return number * int(kind[1:])
 
 
-@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("arch", ALL if IS_LONG else (ARCH,))
 def test_nvrtc(recorder: Recorder, arch: str) -> None:
     nvrtc = compiler.find_nvrtc()
     if nvrtc is None:

@@ -25,7 +25,7 @@ def tool() -> Any:
 @pytest.mark.parametrize(
     ("threads", "blocks", "bounds"),
     [
-        (64, 1, ""), (256, 1, ""), (256, 3, "__launch_bounds__(256, 3) "),
+        (64, 1, ""), (256, 1, ""), (256, 3, "__launch_bounds__(256, BLOCKS(3)) "),
         (512, 1, "__launch_bounds__(512) "), (1024, 1, "__launch_bounds__(1024) "),
     ],
 )  # fmt: skip
