@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from symcomp.core.record import record
 
 THREADS = 256
-# How many elements a thread reads before it waits for them, by the type of keys. Eight of 64 bits
-# spilled registers on sm_120.
-BATCH = {"uint32_t": 8, "uint64_t": 4}
+# A thread reads this many elements before it waits for them.
+BATCH = 8
 
 
 def unrolled(count: int, body: Sequence[str]) -> list[str]:
@@ -65,7 +64,7 @@ class TileOfKeys:
         return keys + ([f"int p[{self.each}];"] if self.has_places else [])
 
     def read(self, word: str, reads: Sequence[str], value: Sequence[str]) -> list[str]:
-        """Return the reads of keys ``i``, some at a time. Neighbouring threads read neighbours.
+        """Return the reads of keys ``i``, BATCH at a time. Neighbouring threads read neighbours.
 
         Parameters
         ----------
@@ -76,7 +75,7 @@ class TileOfKeys:
         value : sequence of str
             Lines that declare ``found``, its key.
         """
-        batch = min(BATCH[self.key], self.each)
+        batch = min(BATCH, self.each)
         number = f"const int i = (int)threadIdx.x + (from_key + e) * {THREADS};"
         lines = [
             f"{word} some[{batch}];",
