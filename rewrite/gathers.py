@@ -148,11 +148,14 @@ def replace_by(
     loop: TableLoop,
     joined: str,
     firings: list[Firing],
-) -> None:
-    """Replace a node by a loop with its outputs, and those of nodes ``joined`` with it."""
+) -> Apply:
+    """Replace a node by a loop with its outputs, and those of nodes ``joined`` with it; return the
+    loop's node.
+    """
     op = Fused(loop.formula, loop.sources)
     fused = Apply(op, loop.inputs, [z.type for z in loop.outputs], node.source)
     firings.append(Firing(phase, name, fused.source, f"{joined}, {node.op}", str(op)))
     for old, new in zip(loop.outputs, fused.outputs, strict=True):
         new.source = old.source
         graph.replace(old, new)
+    return fused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,8 @@ def fuse_scatters(graph: FunctionGraph, firings: list[Firing]) -> None:
             found = _with_scatters(loop, value, scatters) if scatters else None
             loop = loop if found is None else found
         if len(loop.inputs) > before:
-            replace_by("scatters", "fuse_scatters", graph, node, loop, str(SCATTER), firings)
+            made = replace_by("scatters", "fuse_scatters", graph, node, loop, str(SCATTER), firings)
+            known.levels[made] = known.levels[node]
 
 
 def _is_scatter(node: Apply) -> bool:
@@ -70,12 +71,12 @@ def _levels(order: Sequence[Apply], makers: set[Apply]) -> dict[Apply, int]:
 @record(eq=False)
 class _Known:
     """The regions of the nodes of a graph, and their levels: no path leads to a lower level. Fusing
-    changes neither.
+    changes neither; a fused loop is of the level of the loop that it replaces.
     """
 
     graph: FunctionGraph
     regions: Placement
-    levels: Mapping[Apply, int]
+    levels: dict[Apply, int]
 
     def scatters_of(self, value: Variable) -> Iterator[Apply]:
         """Yield the scatters of a value; none, if one cannot be fused, or others need the value."""

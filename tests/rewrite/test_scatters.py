@@ -168,6 +168,18 @@ def test_one_table_after_the_other():
          positions_of(rng, "int64", 4, 90))
 
 
+def test_a_loop_adds_to_the_table_of_an_earlier_loop():
+    x, i, j = T.dvector("x"), T.lvector("i"), T.lvector("j")
+    y = x * x
+    first = add_at(T.zeros(4), i, y * T.sin(x))
+    second = add_at(first, j, T.exp(x) * T.sum(y))
+    f, g = compiled([x, i, j], second)
+    assert scatters_of(f) == [1, 1]
+    rng = np.random.default_rng(5)
+    same(f, g, rng.standard_normal(90), positions_of(rng, "int64", 4, 90),
+         positions_of(rng, "int64", 4, 90))
+
+
 def test_positions_that_the_loop_computes():
     x, i = T.dvector("x"), T.lvector("i")
     places = i + i
