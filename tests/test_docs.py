@@ -5,12 +5,15 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from symcomp.codegen.functions.c_scalars import TEMPLATES
 from symcomp.compat.modules import PATCHES
 from symcomp.compile.shared import _constructors
 from symcomp.config import config
+from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.tests.pages import run_module, run_page
 from symcomp.tests.repository import ROOT, modules_without_extras
 
@@ -22,11 +25,22 @@ PAGES = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def all_modules() -> None:
+    """Import all modules, so that a page adds nothing to the tables of functions but its own."""
+    for name in modules_without_extras():
+        importlib.import_module(name)
+
+
 @pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def in_an_empty_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_modules: None
+) -> Iterator[None]:
     """Run examples in an empty folder, and undo what they install."""
     monkeypatch.chdir(tmp_path)
     constructors = [*_constructors]
+    tables: list[dict[str, Any]] = [ROWS, TEMPLATES]
+    functions = [{**table} for table in tables]
     for kind, members in PATCHES.items():
         for name, member in members.items():
             monkeypatch.setattr(kind, name, member, raising=False)
@@ -35,6 +49,9 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
             monkeypatch.setitem(config._origins, name, "default")
         yield
     _constructors[:] = constructors
+    for table, before in zip(tables, functions, strict=True):
+        for name in table.keys() - before.keys():
+            del table[name]
     for name in [name for name in sys.modules if name.partition(".")[0] == "theano"]:
         del sys.modules[name]
 
