@@ -11,7 +11,8 @@ densities: CPU seconds from a built model to the first log density and gradient,
     PyMC and SciPy are imported before, as PyTensor imports SciPy's functions in any mode for the
     first constant that needs one.
 sampling: CPU seconds of `pm.sample(500, tune=500, chains=2, cores=1)` in a mode that is the default
-    of all functions, and of `sample_nuts`; with empty caches, and once more.
+    of all functions, and of `sample_nuts`; with empty caches, once more, and with the caches of
+    another model.
 nuts: effective draws a second of sampling, the smallest of all variables, of `sample_nuts`, PyMC's
     NUTS and nutpie; compiling is not counted. The samplers take turns on each model. Here and for
     sampling radon is the model of examples/radon.py, which is not centred.
@@ -245,6 +246,8 @@ def measurements(
                     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                         yield run("sampling", name, way, Path(folder)) | {"caches": "cold"}
                         yield run("sampling", name, way, Path(folder)) | {"caches": "warm"}
+                        other = SAMPLED[SAMPLED.index(name) - 1]
+                        yield run("sampling", other, way, Path(folder)) | {"caches": f"of {name}"}
             if "nuts" in parts:
                 for sampler in SAMPLERS:
                     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

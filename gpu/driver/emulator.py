@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from symcomp.codegen.compiler import links
 from symcomp.codegen.compiler.driver import Target, load_all, target
 from symcomp.codegen.cuda.text import CudaKernel, file_of
 from symcomp.codegen.functions.c_library import c_library
@@ -130,12 +131,25 @@ class Emulator(Driver):
 
     def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
         new = sorted({k for k in wanted if k.name not in self._kernels}, key=lambda k: k.name)
-        if new:
-            addresses = self._load(_translated(new), [f"{kernel.name}__emu" for kernel in new])
-            for kernel, address in zip(new, addresses, strict=True):
-                # Plans have the address of the first, if several threads load it at once.
-                self._kernels.setdefault(kernel.name, address)
+        for name, address in self._addresses(new).items() if new else ():
+            # Plans have the address of the first, if several threads load it at once.
+            self._kernels.setdefault(name, address)
         return {k.name: self._kernels[k.name] for k in wanted}
+
+    def _addresses(self, kernels: Sequence[CudaKernel]) -> dict[str, int]:
+        """Return the functions of kernels by name, of which files of others may have some."""
+        how = self._target()
+        alone = {kernel.name: _translated([kernel]) for kernel in kernels}
+        known = {name: links.find(how, text, f"{name}__emu") for name, text in alone.items()}
+        found = {name: address for name, address in known.items() if address is not None}
+        missing = [kernel for kernel in kernels if kernel.name not in found]
+        if missing:
+            names = [kernel.name for kernel in missing]
+            source = _translated(missing)
+            addresses = self._load(source, [f"{name}__emu" for name in names])
+            links.add(how, source, [alone[name] for name in names])
+            found.update(zip(names, addresses, strict=True))
+        return found
 
     def _load(self, source: str, names: Sequence[str]) -> list[int]:
         found = load_all([(source, names)], self._target())

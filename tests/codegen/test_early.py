@@ -12,7 +12,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.codegen.compiler import driver, early
+from symcomp.codegen.compiler import driver, early, units
 from symcomp.config import config
 from symcomp.tests.codegen.running import assert_same_bits
 
@@ -192,6 +192,7 @@ def test_optimizing_begins_later(directory, monkeypatch) -> None:
         assert time.monotonic() - began < 90 and not any(code.early for code in codes_of(f))
         driver.clear()
         driver._libraries.clear()
+        units._loaded.clear()
 
 
 def test_much_work_waits(directory, held) -> None:
@@ -321,7 +322,7 @@ def test_a_forked_process_optimizes_for_itself(directory) -> None:
         import os, threading
         import numpy as np
         import symcomp, symcomp.tensor as T
-        from symcomp.codegen.compiler import driver, early
+        from symcomp.codegen.compiler import driver, early, units
         early.LONG = 1
         parent, event, process = os.getpid(), threading.Event(), early._process
         def waiting(jobs):
@@ -354,7 +355,7 @@ def test_what_a_process_began_goes_on_when_it_ends(directory) -> None:
     program = textwrap.dedent("""
         import numpy as np
         import symcomp, symcomp.tensor as T
-        from symcomp.codegen.compiler import driver, early
+        from symcomp.codegen.compiler import driver, early, units
         early.LONG = 1
         driver.processors = lambda: 1  # what is compiled last is not begun when it ends
         x = T.dvector("x")

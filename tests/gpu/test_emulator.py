@@ -6,7 +6,9 @@ import gc
 import numpy as np
 import pytest
 
+from symcomp.codegen.compiler.driver import entries
 from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.config import config
 from symcomp.cvm.machine import DeviceRegion, is_aligned, rounded
 from symcomp.errors import IndexOutOfRangeError
 from symcomp.gpu.array import DeviceArray, to_device
@@ -54,6 +56,19 @@ def launch(driver: Emulator, body: str, n: int, *arrays: DeviceArray, label: str
 
 def floats(n: int) -> DeviceArray:
     return to_device(np.arange(n, dtype="float32"), "emu")
+
+
+def test_kernels_are_found_in_files_of_other_programs(tmp_path) -> None:
+    copy, total = map(kernel, (COPY, SUM.replace("BARRIER", "__syncthreads();")))
+    fault = kernel(FAULT)
+    with config.change_flags(compiledir=str(tmp_path / "kernels")):
+        Emulator().kernels([copy, total])
+        before = len(entries())
+        found = Emulator().kernels([total])
+        assert found.keys() == {total.name} and len(entries()) == before
+        found = Emulator().kernels([copy, fault, total])
+        assert found.keys() == {copy.name, fault.name, total.name}
+        assert len(entries()) == before + 1 and len({*found.values()}) == 3
 
 
 def test_nothing_runs_before_somebody_waits(emu: Emulator) -> None:

@@ -77,6 +77,8 @@ COMPILERS = ("cc", "gcc", "clang")
 # A file that every complete compiler installation accepts.
 TRIAL = "int trial(void);\nint trial(void) { return 0; }\n"
 ENTRY, NEW_ENTRY = re.compile(r"[0-9a-f]{64}\.(so|cubin)"), re.compile(r"new-[0-9a-f]{64}-.*")
+# The end of names of links to entries (``links.py``).
+LINK_SUFFIX = ".in"
 # Age in seconds from which files of killed writers are removed.
 STALE = 3600
 MEBIBYTE = 2**20
@@ -136,15 +138,16 @@ class Target:
 
     def has(self, source: str) -> bool:
         """Tell whether a source has been compiled, and its library is loaded or can be."""
-        return self._find(self.key_of(source))
+        return self.library(self.key_of(source)) is not None
 
-    def _find(self, key: str) -> bool:
+    def library(self, key: str) -> ctypes.CDLL | None:
+        """Return the library of an entry, which is loaded if it is there; None if it is not."""
         at = self.directory, key
         if self.directory is not None and at not in _libraries:
             library = _open(self.directory / f"{key}.so", key)
             if library is not None:
                 _libraries[at] = library
-        return at in _libraries
+        return _libraries.get(at)
 
 
 def target(early: int = 0) -> Target | None:
@@ -205,13 +208,13 @@ def load_all(files: Sequence[tuple[str, Sequence[str]]], how: Target) -> list[li
     """
     source_of = {how.key_of(source): source for source, _ in files}
     with span("from the cache") as stage:
-        missing = {key: s for key, s in source_of.items() if not how._find(key)}
+        missing = {key: s for key, s in source_of.items() if how.library(key) is None}
         stage.note = "not there" if missing else "found"
     if missing and not _compile(how, missing):
         return None
     libraries = [_libraries[how.directory, how.key_of(source)] for source, _ in files]
     return [
-        [_address(library, name) for name in names]
+        [address_of(library, name) for name in names]
         for library, (_, names) in zip(libraries, files, strict=True)
     ]
 
@@ -269,7 +272,8 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def _address(library: ctypes.CDLL, name: str) -> int:
+def address_of(library: ctypes.CDLL, name: str) -> int:
+    """Return the address of a function of a library."""
     address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     assert address is not None
     return address
@@ -462,7 +466,17 @@ def clear() -> list[Entry]:
     removed = [file for file in files if writer_is_gone(file.path.name) is not False]
     for file in removed:
         file.path.unlink(missing_ok=True)
+    _drop_links(cache_directory())
     return removed
+
+
+def _drop_links(directory: Path) -> None:
+    """Remove the links to entries that are not there."""
+    with suppress(OSError), os.scandir(directory) as files:  # another process may remove it
+        for file in files:
+            if file.name.endswith(LINK_SUFFIX) and file.is_symlink() and not file.is_file():
+                with suppress(OSError):
+                    os.unlink(file.path)
 
 
 def _open(path: Path, key: str) -> ctypes.CDLL | None:
@@ -584,4 +598,5 @@ def _shrink(directory: Path, new: Container[str], limit: int) -> int:
         if file.path.stem not in new if is_entry else writer_is_gone(file.path.name):
             file.path.unlink(missing_ok=True)
             total -= file.size
+    _drop_links(directory)
     return total
